@@ -47,11 +47,12 @@ coverage: install
 	$(BIN)/python -m pip install --quiet 'pytest-cov>=5.0'
 	$(BIN)/python -m pytest -n 2 --cov --cov-report=term:skip-covered --cov-report=xml
 
-# The oldest versions that the lower bounds in pyproject.toml allow.
+# The oldest versions that the lower bounds in pyproject.toml allow and that have wheels for this Python.
+# Hydra needs a package that has none.
 test-lowest:
 	test -x .venvs/lowest/bin/python || $(PYTHON) -m venv .venvs/lowest
 	.venvs/lowest/bin/python -m pip install --quiet uv
-	.venvs/lowest/bin/uv pip install --quiet --python .venvs/lowest/bin/python --resolution lowest-direct --editable '.[dev,postgres,dashboard]'
+	.venvs/lowest/bin/uv pip install --quiet --python .venvs/lowest/bin/python --resolution lowest-direct --only-binary :all: --no-binary antlr4-python3-runtime --editable '.[dev,postgres,dashboard]'
 	.venvs/lowest/bin/python -m pytest -n 2
 
 dist: install
@@ -64,7 +65,7 @@ dist: install
 test-ray:
 	test -x .venvs/ray/bin/python || $(PYTHON) -m venv .venvs/ray
 	.venvs/ray/bin/python -m pip install --quiet --editable '.[dev,ray]'
-	.venvs/ray/bin/python -m pytest tests/executors/test_ray.py tests/executors/test_shared_checkpoints.py tests/tuning/test_collection.py
+	.venvs/ray/bin/python -m pytest tests/executors/test_ray.py tests/executors/test_shared_checkpoints.py tests/study/test_checkpoint_cleanup.py
 
 # Integrations with libraries that the tests do not need otherwise: the extra of each in an environment of its own.
 INTEGRATIONS := optuna hydra xgboost lightgbm catboost lightning transformers keras lm-eval
@@ -84,12 +85,13 @@ test-integration-%:
 	.venvs/test-$*/bin/python -m pip install --quiet --upgrade --editable '.[dev,$*]' $(PACKAGES_$*)
 	.venvs/test-$*/bin/python -m pytest tests/integrations
 
+# Kills workers, tuners and servers of a study at random. A module below tests/, so it runs from the repository root.
 torture: install
-	$(BIN)/python -m scrimp.testing.torture --kills $(or $(KILLS),200)
+	$(BIN)/python -m tests.tools.torture --kills $(or $(KILLS),200)
 
 bench-peers: install
-	$(PYTHON) benchmarks/environments.py
-	$(BIN)/python benchmarks/compare.py
+	$(PYTHON) benchmarks/run.py environments
+	$(BIN)/python benchmarks/run.py compare_functions
 
 clean:
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache

@@ -1,11 +1,12 @@
-"""One virtual environment per peer under `.venvs/`, so that their pins cannot meet.
+"""Install the compared libraries, each in a virtual environment of its own under `.venvs/`.
 
-    python benchmarks/environments.py            # the peers that `compare.py` runs
-    python benchmarks/environments.py neps       # some by name
+    python benchmarks/run.py environments            # those that `compare_functions` needs
+    python benchmarks/run.py environments neps       # some by name
 
-torch goes in first and pinned: that exact release has a small CPU build, anything looser pulls
-gigabytes of GPU libraries. An environment that is complete carries a stamp with the requirements it
-was built from and is left alone.
+Separate environments keep the pinned requirements of the libraries apart. torch is installed first
+and pinned: that exact release has a small CPU build, while looser requirements pull in gigabytes of
+GPU libraries. A complete environment contains a stamp with the requirements it was built from, and
+is not built again.
 """
 
 import subprocess
@@ -14,7 +15,8 @@ import venv
 from collections.abc import Mapping
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent / ".venvs"
+RUN = Path(__file__).resolve().with_name("run.py")
+ROOT = RUN.parents[1] / ".venvs"
 TORCH = "torch==2.13.0"
 
 # Each inner tuple is one `pip install`, in order.
@@ -30,32 +32,40 @@ COMPARED = ("optuna", "botorch", "syne-tune")
 
 
 def python(name: str) -> Path:
-    """The interpreter of a peer's environment."""
+    """Return the interpreter of a peer's environment."""
     return ROOT / name / "bin" / "python"
 
 
+def script_command(interpreter: Path | str, script: str, *arguments: str) -> list[str]:
+    """Return the command that runs a benchmark script with an interpreter."""
+    return [str(interpreter), str(RUN), script, *arguments]
+
+
 def peer_command(peers: Mapping[str, tuple[str, str]], method: str, seed: int) -> list[str]:
-    """What runs a method of a peer; ``peers`` gives environment and script by how the method's name
-    begins."""
+    """Return the command that runs a method of a peer.
+
+    ``peers`` maps the beginning of a method's name to an environment and a script.
+    """
     name, script = next(parts for prefix, parts in peers.items() if method.startswith(prefix))
-    where = Path(__file__).resolve().parent / script
-    return [str(python(name)), str(where), "--method", method, "--seed", str(seed)]
+    return script_command(python(name), script, "--method", method, "--seed", str(seed))
 
 
 def stamp_text(name: str) -> str:
-    """What the environment is built from: when this changes, it is built again."""
+    """Return the requirements of an environment; it is built again when they change."""
     return "\n".join(" ".join(step) for step in REQUIREMENTS[name]) + "\n"
 
 
 def is_complete(name: str) -> bool:
-    """Whether the environment exists and was built from today's requirements."""
+    """Check that the environment exists and was built from the current requirements."""
     stamp = ROOT / name / "installed.txt"
     return stamp.exists() and stamp.read_text() == stamp_text(name)
 
 
 def create(name: str) -> bool:
-    """Build one environment; False, with the installer's last lines, when its requirements cannot
-    be met here."""
+    """Build one environment.
+
+    Return False, after printing the last lines of the installer, when that fails.
+    """
     if is_complete(name):
         return True
     venv.create(ROOT / name, with_pip=True, clear=True)
@@ -75,8 +85,10 @@ def create(name: str) -> bool:
 
 
 def main(names: list[str]) -> int:
-    """Build the named environments, or those the comparison needs; 1 when one is missing, 2 for an
-    unknown name."""
+    """Build the named environments, or those that `compare_functions` needs.
+
+    Return 1 when one could not be built and 2 when a name is unknown.
+    """
     unknown = [name for name in names if name not in REQUIREMENTS]
     if unknown:
         print(f"unknown peer {unknown[0]!r}; known: {', '.join(REQUIREMENTS)}")

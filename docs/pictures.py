@@ -5,7 +5,7 @@
     python docs/pictures.py --list
 
 Plots of studies come from real runs, made here with fixed seeds. Plots of results are drawn from the
-tables of docs/notebook.md, so a picture and its figures cannot differ. SVG needs kaleido and Chromium.
+tables of benchmarks/notebook.md, so a picture and its figures cannot differ. SVG needs kaleido and Chromium.
 
 A picture is a function that writes the file it is given, listed in `PICTURES`.
 """
@@ -28,7 +28,7 @@ from scrimp.plots import style
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "docs" / "pictures"
-NOTEBOOK = ROOT / "docs" / "notebook.md"
+NOTEBOOK = ROOT / "benchmarks" / "notebook.md"
 WIDTH, HEIGHT = 820, 380
 
 
@@ -287,15 +287,16 @@ def live_terminal(path: Path) -> None:
     """The live display as it was after two thirds of the demo's log."""
     from rich.console import Console
 
-    from scrimp.history.history import History
-    from scrimp.showing.standing import Standing
-    from scrimp.showing.terminal import screen
+    from scrimp.display.terminal import screen
+    from scrimp.study_log.history import History
+    from scrimp.study_log.record import StudyRecord
 
     events = scrimp.load_study("digits", storage=f"sqlite:///{demo()}/scrimp.db").history.events
     history = History.of(events[: 2 * len(events) // 3])
     seconds = history.time - history.created.time
     console = Console(record=True, width=88, file=io.StringIO(), force_terminal=True)
-    for line in screen(history, Standing.of(history, seconds, before=0.0), 88):
+    record = StudyRecord.of(history, seconds=seconds, done_before=0.0)
+    for line in screen(record, 88):
         console.print(line)
     drawn = console.export_svg(title="make demo")
     alone = re.sub(r"@font-face \{.*?\}", "", drawn, flags=re.DOTALL)  # no font of another machine
@@ -313,7 +314,7 @@ def dashboard(path: Path) -> None:
     command = [str(Path(sys.executable).with_name("scrimp")), *words]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
-        address = server.stdout.readline().split(" at ")[1].split("  ")[0].rstrip("/")
+        address = server.stdout.readline().strip().rstrip("/")
         with sync_playwright() as driver:
             browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             page = browser.new_page(viewport={"width": 1440, "height": 900})
@@ -333,9 +334,7 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "terminal.svg": live_terminal,
     "dashboard.png": dashboard,
     "svm-contour.svg": lambda path: write(scrimp.plots.contour(svm(), "C", "gamma"), path, 420),
-    "digits-curves.svg": lambda path: write(
-        scrimp.plots.curves(digits()).update_yaxes(type="log"), path, 420
-    ),
+    "digits-curves.svg": lambda path: write(scrimp.plots.curves(digits(), log=True), path, 420),
     "digits-rungs.svg": lambda path: write(scrimp.plots.rungs(digits()), path),
     "spirals-slice.svg": lambda path: write(scrimp.plots.slice(spirals(), columns=3), path),
     "workers-timeline.svg": lambda path: write(scrimp.plots.timeline(spirals()), path, 260),
@@ -343,7 +342,9 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "checkpoint-grid.svg": lambda path: write(
         scrimp.plots.selection_grid(checkpoints()), path, 420
     ),
-    "checkpoint-curve.svg": lambda path: write(scrimp.plots.selection_curve(checkpoints()), path),
+    "checkpoint-curve.svg": lambda path: write(
+        scrimp.plots.selection_curve(checkpoints()), path, 560
+    ),
     "extend-surrogate.svg": own_acquisition,
     "results-decision-cost.svg": decision_cost,
     "results-functions.svg": function_ranks,
@@ -353,7 +354,7 @@ PICTURES: dict[str, Callable[[Path], None]] = {
     "results-checkpoints.svg": checkpoint_regret,
     "results-storage.svg": storage_cost,
     "language-model-curve.svg": lambda path: write(
-        scrimp.plots.selection_curve(language_model()), path
+        scrimp.plots.selection_curve(language_model()), path, 560
     ),
     "language-model-grid.svg": lambda path: write(
         scrimp.plots.selection_grid(language_model()), path

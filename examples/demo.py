@@ -3,18 +3,15 @@ worker processes.
 
 Run it with ``make demo``. Most configurations are given up after an epoch or a few; only the
 promising ones are trained to the end, each from its own checkpoint. It writes to scrimp.db;
-interrupt it and run it again, and it goes on where it was.
+interrupt it and run it again, and it resumes where it was.
 """
 
 import os
 import pickle
-import shutil
 import sys
 import warnings
 
 import scrimp
-from scrimp.history.bounds import hints
-from scrimp.showing.trial_columns import TableQuery, fitted, padded_lines, trial_table
 
 EPOCHS = 27
 SPACE = scrimp.Space(
@@ -50,7 +47,7 @@ def objective(trial):
 
 
 def build(params):
-    """A network that has learned nothing yet."""
+    """Return an untrained network."""
     from sklearn.neural_network import MLPClassifier
 
     return MLPClassifier(
@@ -87,35 +84,32 @@ def main() -> None:
 
 
 def tell(study, trials) -> None:
-    """What was found, what it cost, and what it would have cost without early stopping."""
-    history = study.history
+    """Print what was found and what it cost."""
     best, point = study.best()
     print(f"\nbest validation error {study.best_value:.4f}: trial {best.id}", end="")
     print(f" after {point.step:g} epochs")
-    print("\nthe best five configurations:")
-    table = fitted(trial_table(history, TableQuery(top=5)), shutil.get_terminal_size().columns - 2)
-    for cells in padded_lines(table):
-        print("  " + "  ".join(cells).rstrip())
-    if table.left_out:
-        print(f"  (and {', '.join(table.left_out)})")
-    for hint in hints(history):
-        print(f"  {hint}")
+    print("\nthe best five configurations:\n  trial   error  epochs  parameters")
+    tried = [trial for trial in study.trials if trial.best is not None]
+    for trial in sorted(tried, key=lambda trial: trial.best)[:5]:
+        params = "  ".join(
+            f"{name}={value:.3g}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in trial.params.items()
+        )
+        print(f"  {trial.id:>5}  {trial.best:.4f}  {trial.budget:>6g}  {params}")
 
-    count, full = len(history.trials), len(history.trials) * EPOCHS
+    count = len(study.trials)
     print(f"\n{count} configurations, epochs trained by each:")
     for least, most in ((0, 1), (2, 3), (4, 9), (10, EPOCHS - 1), (EPOCHS, EPOCHS)):
-        some = sum(least <= trial.budget <= most for trial in history.trials)
+        some = sum(least <= trial.budget <= most for trial in study.trials)
         label = f"{most}" if most - least < 1 or most == 1 else f"{least}-{most}"
         print(f"  {label:>6} {'#' * some} {some}")
-    saved = 1 - history.spent / full
-    print(f"{history.spent:g} epochs instead of {full}:", end="")
-    print(f" early stopping saved {saved:.0%} of the training")
+    print(f"{study.history.spent:g} epochs instead of {count * EPOCHS} without early stopping")
     print(f"checkpoint of the best network: {os.path.relpath(study.best_checkpoint)}")
 
     command = os.path.relpath(os.path.join(os.path.dirname(sys.executable), "scrimp"))
     print(f"\nnext:\n  {command} show digits        the trials, best first")
     print(f"  {command} explain digits     why the best one was chosen and trained so long")
-    print(f"  make demo TRIALS={trials + 20}             go on with 20 more trials")
+    print(f"  make demo TRIALS={trials + 20}             continue with 20 more trials")
     print(f"  {command} dashboard          all of it in a browser")
 
 

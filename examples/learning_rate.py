@@ -25,7 +25,7 @@ TRAIN_X, TEST_X, TRAIN_Y, TEST_Y = train_test_split(
 )
 
 
-def balanced_accuracy(trial: scrimp.RunContext) -> float:
+def balanced_accuracy(trial: scrimp.LiveTrial) -> float:
     """A network with one hidden layer, trained by plain gradient descent for three epochs."""
     rate = trial.params["learning_rate"]
     rng = np.random.default_rng(0)

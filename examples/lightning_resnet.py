@@ -3,8 +3,9 @@
     python examples/lightning_resnet.py DATA [TRIALS]
 
 DATA is a folder with ``train.npz`` and ``test.npz``, each with ``images`` (count, height, width) of
-0 to 255 and ``labels``; KMNIST comes in such files. Where there are none, small ones are made from
-scikit-learn's handwritten digits. Poor learning rates are given up after an epoch; the others go on
+0 to 255 and ``labels``. (KMNIST comes as ``kmnist-train-imgs.npz`` and ``kmnist-train-labels.npz``,
+each with ``arr_0``; save both as one file.) Where there are none, small ones are made from
+scikit-learn's handwritten digits. Poor learning rates are given up after an epoch; the others continue
 from their checkpoints.
 """
 

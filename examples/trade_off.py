@@ -26,7 +26,7 @@ def objective(trial):
     train_x, test_x, train_y, test_y = parts
     shape = (trial.params["width"],) * trial.params["layers"]
     model = MLPClassifier(shape, learning_rate_init=trial.params["lr"], random_state=0)
-    # A trial that goes on trains anew up to where it was: so small a network needs no checkpoint.
+    # A trial that continues trains again up to where it was: so small a network needs no checkpoint.
     done = 0
     for epoch in trial.steps():
         while done < epoch:

@@ -1,7 +1,7 @@
 """A training script that knows nothing of tuning but five calls: a small network on handwritten
 digits, in NumPy.
 
-Run by scrimp (see study.toml) it gets its parameters as arguments, goes on from its checkpoint, and
+Run by scrimp (see study.toml) it gets its parameters as arguments, resumes from its checkpoint, and
 reports each epoch. Run by hand it simply trains: python examples/train_script.py --lr 0.1 --hidden
 64 --batch 32
 """

@@ -45,7 +45,7 @@ def main() -> None:
         scrimp.delete_study(name, storage=storage)
     for name, (x, y) in tasks().items():
 
-        def objective(trial: scrimp.RunContext, x=x, y=y) -> float:
+        def objective(trial: scrimp.LiveTrial, x=x, y=y) -> float:
             model = make_pipeline(StandardScaler(), SVC(**trial.params))
             return 1.0 - float(cross_val_score(model, x, y, cv=3).mean())
 

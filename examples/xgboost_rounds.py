@@ -2,8 +2,8 @@
 
     python examples/xgboost_rounds.py [TRIALS]
 
-Most configurations are given up after a few rounds; the promising ones go on boosting from the
-booster they saved. It writes to scrimp.db; interrupt it and run it again, and it goes on.
+Most configurations are given up after a few rounds; the promising ones continue boosting from the
+booster they saved. It writes to scrimp.db; interrupt it and run it again to resume.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""Where Hydra looks for plugins: makes ``hydra/sweeper=scrimp`` known (`scrimp.integrations.hydra`)."""
+"""Registration of ``hydra/sweeper=scrimp``, where Hydra looks for plugins (`scrimp.integrations.hydra`)."""
 
 from hydra.core.config_store import ConfigStore
 

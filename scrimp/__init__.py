@@ -5,8 +5,8 @@
     space = scrimp.Space(lr=scrimp.Float(1e-5, 1e-1, log=True), layers=scrimp.Int(1, 8))
     result = scrimp.minimize(lambda params: train(**params), space, n_trials=50, seed=0)
 
-Names are loaded when they are first used, so that a command which needs none of them starts at
-once; models, plots and servers are loaded where they are used.
+Names are loaded when they are first used, so that commands start quickly; models, plots and servers
+are loaded where they are used.
 """
 
 import importlib
@@ -15,23 +15,35 @@ import typing
 from scrimp import errors
 
 if typing.TYPE_CHECKING:
-    from scrimp.bench.simulation import simulate
+    from scrimp.bench.curve_suite import simulate
+    from scrimp.checkpoint_selection.recommendation import Recommendation
+    from scrimp.checkpoint_selection.selection import Selection
+    from scrimp.checkpoint_selection.selections import (
+        create_selection,
+        load_selection,
+        select_checkpoint,
+    )
     from scrimp.executors.command_line import Command
+    from scrimp.executors.live_trial import LiveTrial
     from scrimp.executors.ray import RaySettings
-    from scrimp.executors.run_context import RunContext
-    from scrimp.history.problem import AtLeast, AtMost, Budget, Equals
-    from scrimp.history.trial import Trial
-    from scrimp.selection.recommendation import Recommendation
-    from scrimp.selection.selection import Selection
-    from scrimp.selection.selections import create_selection, load_selection, select_checkpoint
+    from scrimp.methods.named_methods import Method
     from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
     from scrimp.space.space import Pool, Space
     from scrimp.storage.store import Storage
-    from scrimp.tuning.catalog import Method
-    from scrimp.tuning.minimize import Result, maximize, minimize
-    from scrimp.tuning.stopping import NoImprovement, Seconds, StopRule, TargetReached, Trials
-    from scrimp.tuning.studies import create_study, delete_study, load_study, studies
-    from scrimp.tuning.study import Study
+    from scrimp.study.minimize import Result, maximize, minimize
+    from scrimp.study.stopping import (
+        LittleLeft,
+        MaxSeconds,
+        MaxTrials,
+        NoImprovement,
+        StopRule,
+        TargetReached,
+    )
+    from scrimp.study.studies import create_study, delete_study, load_study, studies
+    from scrimp.study.study import Study
+    from scrimp.study_log.constraints import AtLeast, AtMost, Equals
+    from scrimp.study_log.problem import Budget
+    from scrimp.study_log.trial import Trial
 
 __all__ = [
     "AtLeast",
@@ -43,6 +55,10 @@ __all__ = [
     "Equals",
     "Float",
     "Int",
+    "LittleLeft",
+    "LiveTrial",
+    "MaxSeconds",
+    "MaxTrials",
     "Method",
     "NoImprovement",
     "Ordinal",
@@ -50,8 +66,6 @@ __all__ = [
     "RaySettings",
     "Recommendation",
     "Result",
-    "RunContext",
-    "Seconds",
     "Selection",
     "Space",
     "StopRule",
@@ -59,7 +73,6 @@ __all__ = [
     "Study",
     "TargetReached",
     "Trial",
-    "Trials",
     "create_selection",
     "create_study",
     "delete_study",
@@ -74,57 +87,44 @@ __all__ = [
 ]
 
 _HOMES = {
-    "simulate": "scrimp.bench.simulation",
-    "Recommendation": "scrimp.selection.recommendation",
-    "Command": "scrimp.executors.command_line",
-    "RaySettings": "scrimp.executors.ray",
-    "RunContext": "scrimp.executors.run_context",
-    "AtLeast": "scrimp.history.problem",
-    "AtMost": "scrimp.history.problem",
-    "Budget": "scrimp.history.problem",
-    "Equals": "scrimp.history.problem",
-    "Trial": "scrimp.history.trial",
-    "Categorical": "scrimp.space.parameter",
-    "Constant": "scrimp.space.parameter",
-    "Float": "scrimp.space.parameter",
-    "Int": "scrimp.space.parameter",
-    "Ordinal": "scrimp.space.parameter",
-    "Pool": "scrimp.space.space",
-    "Space": "scrimp.space.space",
-    "Storage": "scrimp.storage.store",
-    "Method": "scrimp.tuning.catalog",
-    "Result": "scrimp.tuning.minimize",
-    "maximize": "scrimp.tuning.minimize",
-    "minimize": "scrimp.tuning.minimize",
-    "Selection": "scrimp.selection.selection",
-    "create_selection": "scrimp.selection.selections",
-    "load_selection": "scrimp.selection.selections",
-    "select_checkpoint": "scrimp.selection.selections",
-    "NoImprovement": "scrimp.tuning.stopping",
-    "Seconds": "scrimp.tuning.stopping",
-    "StopRule": "scrimp.tuning.stopping",
-    "TargetReached": "scrimp.tuning.stopping",
-    "Trials": "scrimp.tuning.stopping",
-    "create_study": "scrimp.tuning.studies",
-    "delete_study": "scrimp.tuning.studies",
-    "load_study": "scrimp.tuning.studies",
-    "studies": "scrimp.tuning.studies",
-    "Study": "scrimp.tuning.study",
+    "scrimp.bench.curve_suite": "simulate",
+    "scrimp.checkpoint_selection.recommendation": "Recommendation",
+    "scrimp.checkpoint_selection.selection": "Selection",
+    "scrimp.checkpoint_selection.selections": "create_selection load_selection select_checkpoint",
+    "scrimp.executors.command_line": "Command",
+    "scrimp.executors.live_trial": "LiveTrial",
+    "scrimp.executors.ray": "RaySettings",
+    "scrimp.methods.named_methods": "Method",
+    "scrimp.space.parameter": "Categorical Constant Float Int Ordinal",
+    "scrimp.space.space": "Pool Space",
+    "scrimp.storage.store": "Storage",
+    "scrimp.study.minimize": "Result maximize minimize",
+    "scrimp.study.stopping": "LittleLeft MaxSeconds MaxTrials NoImprovement StopRule TargetReached",
+    "scrimp.study.studies": "create_study delete_study load_study studies",
+    "scrimp.study.study": "Study",
+    "scrimp.study_log.constraints": "AtLeast AtMost Equals",
+    "scrimp.study_log.problem": "Budget",
+    "scrimp.study_log.trial": "Trial",
 }
-"""Where each name lives."""
+"""The public names of each module."""
+
+_RENAMED = {"RunContext": "LiveTrial", "Seconds": "MaxSeconds", "Trials": "MaxTrials"}
+"""Former public names and the present ones."""
 
 
 def __getattr__(name: str) -> typing.Any:
-    """The public names, and ``scrimp.plots``, when they are first used."""
+    """Import a public name, or ``scrimp.plots``, when it is first used."""
     if name == "plots":
         return importlib.import_module("scrimp.plots")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'scrimp' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOMES[name]), name)
-    globals()[name] = value  # asked for once
-    return value
+    if name in _RENAMED:
+        raise AttributeError(f"scrimp.{name} is now called scrimp.{_RENAMED[name]}")
+    for module, names in _HOMES.items():
+        if name in names.split():
+            globals()[name] = getattr(importlib.import_module(module), name)
+            return globals()[name]
+    raise AttributeError(f"module 'scrimp' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    """What tab completion shows."""
+    """Return the public names, for tab completion."""
     return sorted([*__all__, "plots"])

@@ -1,4 +1,4 @@
-"""``python -m scrimp``: the command ``scrimp``, of this very Python."""
+"""``python -m scrimp``: the command ``scrimp`` with this Python."""
 
 from scrimp.cli.main import main
 

@@ -1,44 +1,37 @@
-"""Checks of what people give: whether it is a number, and which name they meant.
+"""Checks of user input: numbers, and names that are nearly right.
 
 if not is_whole(workers, least=1):
     raise StudyError(f"workers is {workers!r}; it must be an integer of at least 1")
-raise MethodError(f"there is no kernel {name!r}{did_you_mean(name, KERNELS)}")
+raise MethodError(f"there is no kernel {name!r}{did_you_mean(name, kernel_names())}")
 """
 
 import math
 from collections.abc import Iterable, Mapping
 from typing import TypeGuard
 
-__all__ = [
-    "did_you_mean",
-    "is_finite",
-    "is_number",
-    "is_positive",
-    "is_whole",
-    "nearest_name",
-    "nearly_equal",
-]
-
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether it is an int or a float; True and False are not."""
+    """True for an int or a float; False for True and False."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def is_finite(value: object) -> TypeGuard[int | float]:
-    """Whether it is a number that double precision can hold.
+    """True for a finite number that double precision can represent.
 
     >>> is_finite(0.5), is_finite(True), is_finite(float("nan")), is_finite(10**400)
     (True, False, False, False)
     """
     try:
-        return is_number(value) and math.isfinite(value)
-    except OverflowError:  # an integer beyond double precision
+        return (
+            isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+        )
+    except OverflowError:
+        # An integer beyond double precision.
         return False
 
 
 def is_positive(value: object) -> TypeGuard[int | float]:
-    """Whether it is a number above zero, perhaps without end.
+    """True for a number above zero, infinity included.
 
     >>> is_positive(3), is_positive(float("inf")), is_positive(0), is_positive(float("nan"))
     (True, True, False, False)
@@ -47,7 +40,7 @@ def is_positive(value: object) -> TypeGuard[int | float]:
 
 
 def is_whole(value: object, least: int = 0) -> TypeGuard[int]:
-    """Whether it is an int of at least ``least``.
+    """True for an int of at least ``least``.
 
     >>> is_whole(3), is_whole(3.0), is_whole(True), is_whole(0, least=1)
     (True, False, False, False)
@@ -56,7 +49,7 @@ def is_whole(value: object, least: int = 0) -> TypeGuard[int]:
 
 
 def nearly_equal(config: Mapping[str, object], other: Mapping[str, object]) -> bool:
-    """Whether two configurations differ by at most a hundredth in every number.
+    """True if two configurations differ by at most a hundredth in every number.
 
     >>> nearly_equal({"lr": 0.1, "layers": 2}, {"lr": 0.1005, "layers": 2})
     True
@@ -70,8 +63,9 @@ def nearly_equal(config: Mapping[str, object], other: Mapping[str, object]) -> b
 
 
 def nearest_name(word: object, known: Iterable[str], cutoff: float = 0.6) -> str | None:
-    """The known name that is spelt most like ``word``; None when none is alike."""
-    from difflib import get_close_matches  # only on the way to an error message
+    """Return the known name spelt most like ``word``; None if none is similar."""
+    # Imported here because only error messages need it.
+    from difflib import get_close_matches
 
     names = list(known)
     for name in names:
@@ -81,7 +75,7 @@ def nearest_name(word: object, known: Iterable[str], cutoff: float = 0.6) -> str
 
 
 def did_you_mean(word: object, known: Iterable[str], otherwise: str = "") -> str:
-    """What to add to a message about an unknown name.
+    """Return a hint to append to a message about an unknown name.
 
     >>> did_you_mean("matern25", ["rbf", "matern52"])
     "; did you mean 'matern52'?"

@@ -1,66 +1,46 @@
-"""Every exception scrimp raises on purpose, as one tree.
+"""The exceptions of scrimp.
 
     ScrimpError
-    ├── SpaceError           a search space that cannot be
-    ├── ConfigError          a configuration that does not fit its space
-    ├── ReportError          a value, step or metric that does not fit its trial
+    ├── SpaceError           an invalid search space
+    ├── ConfigError          a configuration that is not in its space
+    ├── ReportError          a value, step or metric that is not valid for its trial
     ├── StudyError           no such study, one that exists already, one that changed
-    ├── MethodError          unknown method, unknown or impossible setting
-    ├── PluginError          a plugin that is missing, fails on import, or that nobody here
-                             installed or named
+    ├── MethodError          unknown method, unknown or invalid setting
+    ├── PluginError          a plugin that is missing, fails on import, or is neither installed
+                             nor named
     ├── ObjectiveError       an objective that cannot be called or sent to workers
     │   └── BrokenObjective  one that fails every trial from the start
     ├── StorageError         a store that cannot be reached, read or written
-    │   ├── Unreachable      a server that does not answer: later it may
-    │   ├── CheckpointError  a disk that does not take checkpoints: the run ends, no trial fails
-    │   └── Conflict         somebody else took this numbered decision first: read on and decide again
-    │       └── TurnLost     what was read for the decision may be void as well: forget it before reading on
+    │   ├── Unreachable      a server that does not answer now
+    │   ├── CheckpointError  a disk that cannot store checkpoints: the run ends, no trial fails
+    │   └── Conflict         another process took this numbered decision: read the log and decide again
+    │       └── TurnLost     the log that was read may be void too: read it again from the start
     ├── NumericalError       a matrix that no amount of jitter makes positive definite
     └── TableError           a benchmark or score file that does not follow its format
 
-Each message names the value, the rule it breaks and the remedy. The input errors are ValueErrors
-too, so that code which knows nothing of scrimp still catches them.
+Each message has the value, the rule it breaks and the remedy. The input errors are ValueErrors too,
+so that code without knowledge of scrimp can catch them.
 """
-
-__all__ = [
-    "AddressError",
-    "BrokenObjective",
-    "CheckpointError",
-    "ConfigError",
-    "Conflict",
-    "MethodError",
-    "NumericalError",
-    "ObjectiveError",
-    "PluginError",
-    "ReportError",
-    "ScrimpError",
-    "SpaceError",
-    "StorageError",
-    "StudyError",
-    "TableError",
-    "TurnLost",
-    "Unreachable",
-]
 
 
 class ScrimpError(Exception):
-    """Whatever scrimp refuses or fails to do."""
+    """The base of all exceptions of scrimp."""
 
 
 class SpaceError(ScrimpError, ValueError):
-    """A search space that cannot be: bad bounds, choices or conditions."""
+    """An invalid search space: bad bounds, choices or conditions."""
 
 
 class ConfigError(ScrimpError, ValueError):
-    """A configuration that does not fit its space."""
+    """A configuration that is not in its space."""
 
 
 class ReportError(ScrimpError, ValueError):
-    """A value, step or metric that does not fit its trial."""
+    """A value, step or metric that is not valid for its trial."""
 
 
 class StudyError(ScrimpError, ValueError):
-    """No such study, one that exists already, or one that changed in a way it may not."""
+    """No such study, one that exists already, or one that changed in a way that is not allowed."""
 
 
 class MethodError(ScrimpError, ValueError):
@@ -68,7 +48,7 @@ class MethodError(ScrimpError, ValueError):
 
 
 class PluginError(ScrimpError, ValueError):
-    """A plugin that is missing, fails on import, or that nobody here has installed or named."""
+    """A plugin that is missing, fails on import, or is neither installed nor named."""
 
 
 class ObjectiveError(ScrimpError, ValueError):
@@ -76,10 +56,10 @@ class ObjectiveError(ScrimpError, ValueError):
 
 
 class BrokenObjective(ObjectiveError):
-    """An objective with which every trial fails from the start; raised from its own exception where
-    that is known.
+    """An objective that fails in every trial from the start; raised from its own exception if that is
+    known.
 
-    ``words`` say what happened, ``details`` are the traceback or the last lines of output of one
+    ``words`` describe the failure; ``details`` are the traceback or the last lines of output of one
     failure.
     """
 
@@ -101,29 +81,29 @@ class StorageError(ScrimpError):
 
 
 class AddressError(StorageError, ValueError):
-    """A URL that names no storage."""
+    """A URL that is not the address of a storage."""
 
 
 class Unreachable(StorageError):
-    """A server that does not answer; later it may."""
+    """A server that does not answer now."""
 
 
 class CheckpointError(StorageError):
-    """A full, read-only or broken disk, or a bucket that refuses, where checkpoints belong: not the
-    fault of any trial."""
+    """A full, read-only or broken disk, or a bucket that denies access, for checkpoints: no trial
+    fails because of it."""
 
 
 class Conflict(StorageError):
-    """This numbered decision was taken by somebody else: read on and decide again."""
+    """Another process took this numbered decision: read the log and decide again."""
 
 
 class TurnLost(Conflict):
-    """The connection was lost during a turn: a crashed server may have taken back what was read in
-    it."""
+    """The connection was lost during a turn: a crashed server may have rolled back the log that was
+    read."""
 
 
 class NumericalError(ScrimpError, ArithmeticError):
-    """Numbers that no remedy in the code makes usable, such as a matrix that stays indefinite."""
+    """Numbers that cannot be used, such as a matrix that is not positive definite."""
 
 
 class TableError(ScrimpError, ValueError):

@@ -1,8 +1,7 @@
-"""Plain data, as types: what JSON can say, what a parameter may be, and a configuration.
+"""Types of plain data: JSON values, values of parameters, configurations.
 
-`Json` is whatever a surrogate records of its fit, an author of a plugin notes or a method's settings
-hold: read it by asking what it is. At run time it is `object`, since msgspec knows no types that
-contain themselves.
+`Json` is the type of a surrogate's record, of the data a plugin keeps, and of a method's settings; check the
+type of a value before using it. At run time it is `object`, because msgspec has no recursive types.
 
     def state(self) -> Mapping[str, Json]: ...
 """
@@ -10,10 +9,8 @@ contain themselves.
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-__all__ = ["Config", "Json", "JsonObject", "Scalar"]
-
 Scalar: TypeAlias = str | int | float | bool | None
-"""What a parameter may be."""
+"""A value of a parameter."""
 
 if TYPE_CHECKING:
     Json: TypeAlias = Scalar | Sequence["Json"] | Mapping[str, "Json"]
@@ -27,4 +24,4 @@ Config: TypeAlias = dict[str, Any]
 """A configuration: parameter names to scalars; parameters that do not exist in it are absent.
 
 The values are `Any` and not `Scalar` for the sake of objectives: their author knows the space, and
-``train(**trial.params)`` would need a cast for every value. It is the only `Any` that users meet."""
+``train(**trial.params)`` would need a cast for every value. It is the only `Any` that users see."""

@@ -1,5 +1,5 @@
-"""For scripts that run as trials of a command: parameters, steps, checkpoints and reports, with the
-standard library alone.
+"""For scripts that run as trials of a command: parameters, steps, checkpoints and reports, using
+only the standard library.
 
     from scrimp import script
 
@@ -11,15 +11,15 @@ standard library alone.
         if not script.report(val_error=error):
             break
 
-Outside scrimp the same script runs all its steps, and ``report`` merely prints. A script in another
+Outside scrimp the same script runs all its steps, and ``report`` only prints. A script in another
 language reads the variables below and prints the same line: ``scrimp: {"val_error": 0.3, "step":
 4}``.
 
-    SCRIMP_TRIAL, SCRIMP_ATTEMPT    which trial, and how often it was started or taken up
+    SCRIMP_TRIAL, SCRIMP_ATTEMPT    number of the trial, and of this start or resumption
     SCRIMP_PARAMS                   a file with the parameters as a JSON object
-    SCRIMP_CHECKPOINT_DIR           a folder of the trial's own; what is saved there before a report
-                                    is kept with it
-    SCRIMP_RESUME_STEP              the step whose state the folder holds, 0 at the beginning
+    SCRIMP_CHECKPOINT_DIR           the trial's folder; its content at a report is kept with the
+                                    report
+    SCRIMP_RESUME_STEP              the step of the checkpoint in the folder, 0 at the beginning
     SCRIMP_BUDGET                   the step at which to end
     SCRIMP_ANSWERS                  a pipe with one line, "go" or "end", for every report that has
                                     "answer": true
@@ -36,33 +36,33 @@ from typing import Any
 __all__ = ["MARKER", "checkpoint_dir", "params", "report", "resumed", "steps"]
 
 MARKER = "scrimp: "
-"""What stands before the JSON object of a report on standard output."""
+"""The text before the JSON object of a report on standard output."""
 
 _place: dict[str, float] = {}
 
 
 def params() -> dict[str, Any]:
-    """The configuration to evaluate; empty outside scrimp."""
+    """Return the configuration to evaluate; empty outside scrimp."""
     path = os.environ.get("SCRIMP_PARAMS")
     return {} if path is None else dict(json.loads(Path(path).read_text(encoding="utf-8")))
 
 
 def checkpoint_dir(default: str = "checkpoint") -> Path:
-    """The folder to save into before each report; ``default`` outside scrimp."""
+    """Return the folder to save into before each report; ``default`` outside scrimp."""
     folder = Path(os.environ.get("SCRIMP_CHECKPOINT_DIR", default))
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
 def resumed() -> bool:
-    """Whether ``checkpoint_dir`` holds a state to go on from."""
+    """True if ``checkpoint_dir`` has a checkpoint to resume from."""
     folder = os.environ.get("SCRIMP_CHECKPOINT_DIR")
     return folder is not None and any(checkpoint_dir().iterdir())
 
 
 def steps(last: int = 1) -> Iterator[int]:
-    """The steps to do: from where the checkpoint left off to the end of the grant, or to ``last``
-    outside scrimp."""
+    """Yield the steps from the one after the checkpoint to the end of the grant, or to ``last`` outside
+    scrimp."""
     end = float(os.environ.get("SCRIMP_BUDGET", last))
     for step in range(
         math.floor(float(os.environ.get("SCRIMP_RESUME_STEP", 0))) + 1, math.ceil(end) + 1
@@ -78,9 +78,10 @@ def report(
     stderr: float | Mapping[str, float] | None = None,
     **metrics: float,
 ) -> bool:
-    """Tell metrics of the current step; True to go on, False to end here. Durable when it returns.
+    """Report metrics of the current step; return True to continue, False to end. The report is on disk
+    when this returns.
 
-    Save the checkpoint before: the report keeps it, and nothing may change it until ``report``
+    Save the checkpoint before: the report keeps it, and it must not change until ``report``
     returns.
     """
     at = _place.get("step") if step is None else step
@@ -101,7 +102,7 @@ def report(
 
 
 def _answer(path: str) -> bool:
-    """Wait for one line; a pipe that is gone means the end."""
+    """Wait for one line; a closed pipe means the end."""
     try:
         pipe = os.open(path, os.O_RDONLY)
     except OSError:

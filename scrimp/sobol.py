@@ -1,4 +1,4 @@
-"""Points that fill the unit cube evenly: the Sobol sequence, scrambled at random.
+"""The Sobol sequence, randomly scrambled: points that fill the unit cube evenly.
 
 The k-th point is the exclusive-or of the direction numbers that the Gray code of k selects.
 Direction numbers follow from a primitive polynomial and first values m_1 ... m_s per dimension,
@@ -6,11 +6,11 @@ Direction numbers follow from a primitive polynomial and first values m_1 ... m_
     m_k = 2 a_1 m_(k-1) ^ 4 a_2 m_(k-2) ^ ... ^ 2^s m_(k-s) ^ m_(k-s),      v_k = m_k / 2^k,
 
 here those of Joe and Kuo ("Constructing Sobol sequences with better two-dimensional
-projections", 2008) for up to 64 dimensions. Beyond them each dimension is a Kronecker sequence k
-sqrt(p) mod 1 with a prime p of its own, shifted at random: even in every single dimension, and in
-pairs of dimensions about as good as random. Scrambling multiplies the binary digits of each
+projections", 2008) for up to 64 dimensions. Further dimensions are Kronecker sequences k sqrt(p) mod
+1, each with its own prime p, randomly shifted: even in every single dimension, and in pairs of
+dimensions about as good as random. Scrambling multiplies the binary digits of each
 dimension by a random lower triangular matrix and shifts them (Matousek, "On the L2-discrepancy for
-anchored boxes", 1998): every point is then uniform in the cube, and the points together as even as
+anchored boxes", 1998): every point is then uniform in the cube, and together they are as even as
 before.
 """
 
@@ -19,9 +19,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["sobol_points"]
-
 BITS = 30
+"""Binary digits of a coordinate; the sequence has 2^30 points."""
 
 POLYNOMIALS_AND_FIRST_VALUES = """
 3 1, 7 1 3, 11 1 3 1, 13 1 1 1, 19 1 1 3 3, 25 1 3 5 13, 37 1 1 5 5 17, 41 1 1 5 5 5, 47 1 1 7 11 19, 55 1 1 5 1 1,
@@ -39,18 +38,17 @@ POLYNOMIALS_AND_FIRST_VALUES = """
 617 1 3 7 7 31 19 83 137 221, 623 1 1 1 3 23 15 111 223 83, 631 1 1 5 13 31 15 55 25 161,
 637 1 1 3 13 25 47 39 87 257
 """
-"""Per dimension from the second on: the primitive polynomial as a binary number, then m_1 ...
+"""For each dimension from the second: the primitive polynomial as a binary number, then m_1 ...
 m_s."""
 
 
 def sobol_points(
     dimension: int, count: int, rng: np.random.Generator | None = None, *, start: int = 0
 ) -> NDArray[np.float64]:
-    """Points number ``start`` to ``start + count - 1`` (count, dimension) of the sequence, in [0,
-    1).
+    """Return points ``start`` to ``start + count - 1`` (count, dimension) of the sequence, in [0, 1).
 
-    Scrambled by ``rng``, of which equal states give the same sequence, or as it is without one.
-    Balanced best when ``count`` is a power of two.
+    Scrambled by ``rng``, if given; equal states give the same sequence. The points are most even if
+    ``count`` is a power of two.
 
     >>> sobol_points(2, 4).tolist()
     [[0.0, 0.0], [0.5, 0.5], [0.75, 0.25], [0.25, 0.75]]
@@ -87,12 +85,11 @@ def _table() -> NDArray[np.int64]:
 
 
 def _scrambled(directions: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Directions (d, BITS) with their binary digits multiplied by random lower triangular matrices,
-    modulo 2."""
+    """Multiply the binary digits of directions (d, BITS) by random lower triangular matrices, modulo
+    2."""
     places = np.arange(BITS - 1, -1, -1)
-    digits = (
-        directions[:, None, :] >> places[:, None] & 1
-    )  # (d, digit, direction), the highest digit first
+    # (d, digit, direction), the highest digit first.
+    digits = directions[:, None, :] >> places[:, None] & 1
     lower = np.tril(rng.integers(2, size=(len(directions), BITS, BITS)), -1) + np.eye(
         BITS, dtype=np.int64
     )

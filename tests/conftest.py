@@ -17,10 +17,21 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+MAX_TEST_SECONDS = 300
+"""A test that hangs is named instead of ending the whole run."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Limit the time of every test without a limit of its own."""
+    if config.pluginmanager.hasplugin("timeout"):
+        for item in items:
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(MAX_TEST_SECONDS))
+
+
 @pytest.fixture(autouse=True)
 def logger_as_it_was() -> Iterator[None]:
-    """Examples and libraries under test quieten the logger `scrimp`, or disable all: no test hands
-    that on."""
+    """Restore the logger `scrimp`, which examples and libraries under test silence or disable."""
     logger = logging.getLogger("scrimp")
     level, disabled, propagate = logger.level, logger.disabled, logger.propagate
     yield

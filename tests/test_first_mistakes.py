@@ -86,7 +86,7 @@ def no_space_for(trial: Any) -> float:
 @pytest.mark.parametrize(
     ("mistake", "named", "remedy"),
     [
-        (lambda: tuned(wrong_return), "of type tuple", "several go by name"),
+        (lambda: tuned(wrong_return), "of type tuple", "report several by name"),
         (lambda: tuned(misspelt_parameter), "no parameter 'layer'", "did you mean 'layers'"),
         (lambda: tuned(exception), "FileNotFoundError: data/train.csv", "retry_failed"),
         (
@@ -103,7 +103,11 @@ def no_space_for(trial: Any) -> float:
             "report it with every step",
         ),
         (lambda: tuned(attribute), "AttributeError", "params['lr']"),
-        (lambda: tuned(no_space_for, metric=["a", "b"]), "['a', 'b']", "Several go as metrics={"),
+        (
+            lambda: tuned(no_space_for, metric=["a", "b"]),
+            "['a', 'b']",
+            "For several, use metrics={",
+        ),
         (lambda: tuned(no_space_for, scrimp.Space(lr=(0, 1))), "(0, 1)", "scrimp.Float(0, 1)"),  # type: ignore[arg-type]
         (
             lambda: tuned(no_space_for, scrimp.Space(by=["adam", "sgd"])),  # type: ignore[arg-type]
@@ -193,7 +197,7 @@ def test_a_misspelt_script(
     assert ended.value.code == 2 and not (tmp_path / "s.db").exists()
     told = capsys.readouterr().err
     assert (
-        "'trian.py' of the command is not there" in told
+        "'trian.py' of the command does not exist" in told
         and "correct its name" in told
         and len(told) < SCREEN
     )
@@ -204,7 +208,8 @@ def test_all_of_an_exception_fits_a_screen() -> None:
         tuned(exception)
     lines = "".join(traceback.format_exception(caught.value)).splitlines()
     ours = [line for line in lines if PACKAGE in line]
-    assert len(lines) <= 24 and len(ours) == 1  # where it was raised for the user: optimize
+    # optimize, which raises it for the user, and the check of its keywords
+    assert len(lines) <= 24 and len(ours) == 2
 
 
 @pytest.mark.parametrize("workers", [1, 2])

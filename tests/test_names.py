@@ -42,9 +42,9 @@ RETIRED = {
     "registry": ("any", set(), "catalog"),
     "configuration": ("any", {"testing"}, "config"),
     "configurations": ("any", {"testing"}, "config"),
-    "params": ("any", {"executors", "history", "integrations", "", "tuning"}, "config"),
-    "rung": ("any", {"history", "plots", "schedulers", "storage"}, "level"),
-    "rungs": ("any", {"history", "plots", "schedulers", "storage"}, "levels"),
+    "params": ("any", {"executors", "study_log", "integrations", "", "study"}, "config"),
+    "rung": ("any", {"study_log", "plots", "schedulers", "storage"}, "level"),
+    "rungs": ("any", {"study_log", "plots", "schedulers", "storage"}, "levels"),
 }
 """Second names of one idea: what may not be called so ("class": classes only), the folders in which
 the word means something else or is the users' word, and the word to take. ARCHITECTURE.md, "Words",

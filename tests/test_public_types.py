@@ -2,7 +2,7 @@
 
 Read off the syntax trees, so that integrations whose library is not installed here count too. A
 public class counts with all the classes of the package that it inherits from; an alias counts as
-what it stands for. The one exception is `Config`, whose docstring says why.
+what it stands for. The exceptions are `Config` and `Asked`, whose docstrings say why.
 """
 
 import ast
@@ -12,12 +12,12 @@ from functools import cache
 from pathlib import Path
 
 import scrimp
-from scrimp.selection.selections import SelectionOptions
-from scrimp.tuning.minimize import OptimizeOptions
+from scrimp.checkpoint_selection.selections import SelectionOptions
+from scrimp.study.minimize import OptimizeOptions
 from tests.syntax_trees import FILES, MODULES, PACKAGE, dotted, place, report, tree
 
 DOORS = ("scrimp", "scrimp.extend", "scrimp.testing", "scrimp.plots")
-ALLOWED = {"Config"}
+ALLOWED = {"Config", "Asked"}
 
 Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef | ast.Assign | ast.AnnAssign
 
@@ -159,5 +159,5 @@ def test_options_are_those_of_what_they_go_to() -> None:
     )
     targets = (scrimp.create_selection, scrimp.Selection.run)
     takes = {name for target in targets for name in inspect.signature(target).parameters}
-    own = {"self", "evaluate", "checkpoints", "tasks", "share", "seed", "ending"}
+    own = {"self", "evaluate", "checkpoints", "tasks", "share", "answers", "seed", "ending"}
     assert set(SelectionOptions.__annotations__) == takes - own

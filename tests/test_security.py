@@ -19,22 +19,21 @@ import scrimp
 from scrimp.cli.main import main
 from scrimp.errors import ScrimpError
 from scrimp.executors.command_line import Command
-from scrimp.history.events import (
+from scrimp.storage.event_json import StoredLine
+from scrimp.storage.leases import Lease, this_host
+from scrimp.storage.open import open_storage, without_secrets
+from scrimp.study.studies import checkpoint_root, storage_at
+from scrimp.study.workers import described, resolved
+from scrimp.study_log.events import (
     BudgetGranted,
+    Decided,
     Lost,
-    Noted,
     Reported,
     StudyChanged,
     TrialAdded,
 )
-from scrimp.history.limits import Placement, Totals
-from scrimp.storage.event_json import StoredLine
-from scrimp.storage.liveness import this_host
-from scrimp.storage.open import open_storage, without_secrets
-from scrimp.storage.store import Lease
-from scrimp.testing.postgres_server import PrivateServer, available
-from scrimp.tuning.objectives import described, resolved
-from scrimp.tuning.studies import checkpoint_root, storage_at
+from scrimp.study_log.limits import Placement, Totals
+from tests.tools.postgres_server import PrivateServer, available
 
 PACKAGE = Path(scrimp.__file__).parent
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
@@ -95,7 +94,7 @@ def test_a_pickle_in_the_log_stays_text(tmp_path: Path) -> None:
     )
     record = scrimp.load_study("s", storage=f"sqlite:///{tmp_path}/s.db").history.objective
     assert record is not None
-    with pytest.raises(ScrimpError, match="no function and no command"):
+    with pytest.raises(ScrimpError, match="neither a function nor a command"):
         resolved(record)
 
 
@@ -108,6 +107,13 @@ def quotes_names(query: ast.expr) -> bool:
         and ast.unparse(query.func.value).startswith("sql.SQL('")
         and all("sql.Identifier" in ast.unparse(part) for part in query.args)
     )
+
+
+SCHEMA_PUT_IN = {
+    "_placed(query, self.schema)",
+    "step(connection.schema).encode()",
+}
+"""Queries of PostgreSQL with the schema's name, which the server has quoted, in their text."""
 
 
 def test_sql_is_text_of_our_own() -> None:
@@ -130,6 +136,7 @@ def test_sql_is_text_of_our_own() -> None:
                 "_rows",
                 "_row",
                 "_asked",
+                "ask",
             }:
                 query = node.args[1] if called in {"_rows", "_row"} else node.args[0]
                 inserted = [
@@ -140,6 +147,8 @@ def test_sql_is_text_of_our_own() -> None:
                     for value in inserted
                 )
                 found += [] if ours else [f"{path.name}:{node.lineno}"]
+                if ast.unparse(query) in SCHEMA_PUT_IN:
+                    continue
                 if isinstance(query, ast.BinOp | ast.Call) and not quotes_names(query):
                     found.append(f"{path.name}:{node.lineno}")
     assert found == []
@@ -245,12 +254,12 @@ def test_files_at_a_url_cannot_leave_their_checkpoint(tmp_path: Path) -> None:
     from scrimp.errors import StorageError
     from scrimp.executors.shared_checkpoints import SharedCheckpoints
 
-    there = tmp_path / "there"
+    there = tmp_path / "there-1"
     (there / "step-1").mkdir(parents=True)
     for mark in ("step-1", "step-nan", "step-inf", "step-../x", "other"):
         (there / f"{mark.replace('/', '_')}.complete").touch()
-    shared = SharedCheckpoints(f"file://{there}")
-    assert shared.steps(0) == ["step-1"]
+    shared = SharedCheckpoints(f"file://{tmp_path}/there")
+    assert shared.steps(1) == ["step-1"]
     (there / "step-1" / "link").symlink_to("/etc/hostname")
     with pytest.raises(StorageError, match="leads out of it"):
         shared.fetch(tmp_path / "here", {1: 1.0})
@@ -325,7 +334,7 @@ def test_a_planted_trial_is_judged_before_it_is_run(attempt: int) -> None:
     seen: list[object] = []
     study.optimize(lambda trial: seen.append(trial.params["x"]) or 1.0, n_trials=3, progress=False)  # type: ignore[func-returns-value]
     assert len(seen) == 2 and all(isinstance(value, float) for value in seen)
-    assert study.trials[0].status == "failed" and "was not run" in study.trials[0].message
+    assert study.trials[0].status == "failed" and "not run: " in study.trials[0].message
 
 
 def test_numbers_without_measure_keep_no_worker_busy(tmp_path: Path) -> None:
@@ -340,7 +349,7 @@ def test_numbers_without_measure_keep_no_worker_busy(tmp_path: Path) -> None:
                 Lost(trial=number, attempt=attempt),
             ]
         )
-    study._ledger.append([Noted(decision=10**30, seen=1)])
+    study._ledger.append([Decided(decision=10**30, seen=1)])
     study._ledger.store.lease(Lease(999, 1, "w", this_host(), 2**22 + 1, 60.0, 1))
     study._ledger.store.lease(Lease(-999, 1, "w", this_host(), 2**22 + 1, 60.0, 1))
     loaded = scrimp.load_study("s", storage=url)
@@ -355,11 +364,11 @@ def test_a_planted_result_ends_nobody_with_a_traceback(config: Any, tmp_path: Pa
     study = scrimp.create_study("s", SPACE, storage=url, method="random", seed=0)
     for value in (0.3, 0.2, 0.4):
         study.tell(study.ask(), value)
-    notes = {"reason": [1], "left_out": 3, "weights": {"a": "b"}, "fit": 5}
-    noted = {"event": "noted", "decision": 3, "seen": 10**9, "notes": notes}
+    record = {"own": {"reason": [1], "left_out": 3, "weights": {"a": "b"}, "fit": 5}}
+    decided = {"event": "decided", "decision": 3, "seen": 10**9, "record": record}
     study._ledger.store.append(
         [
-            StoredLine(json.dumps(noted)),
+            StoredLine(f"1 {json.dumps(decided)}"),
             TrialAdded(trial=3, config=config),
             BudgetGranted(trial=3, budget=1.0),
             Reported(trial=3, step=1.0, metrics={"value": -1.0}),

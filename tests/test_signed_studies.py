@@ -1,6 +1,7 @@
 """What a worker with a public key runs, and what a hostile log cannot make it do."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,17 +9,17 @@ import pytest
 
 import scrimp
 from scrimp.executors.command_line import Command
-from scrimp.history.events import (
+from scrimp.storage.event_json import encode
+from scrimp.storage.open import open_storage
+from scrimp.study.workers import described
+from scrimp.study_log.events import (
     BudgetGranted,
     Enqueued,
     Lost,
     StudyChanged,
     TrialAdded,
 )
-from scrimp.history.limits import Placement, Totals
-from scrimp.storage.event_json import encode
-from scrimp.storage.open import open_storage
-from scrimp.tuning.objectives import described
+from scrimp.study_log.limits import Placement, Totals
 from tests.test_security import SECRET, SPACE, scrimp_command
 
 STUDY = """
@@ -42,15 +43,6 @@ def signed_study(tmp_path: Path) -> Callable[..., tuple[int, str]]:
     (tmp_path / "s.toml").write_text(STUDY.replace("MARK", "first"))
     (tmp_path / "report").write_text('scrimp: {"value": 1}')
     url = f"sqlite:///{tmp_path}/s.db"
-    code, said = scrimp_command(
-        "run",
-        "s.toml",
-        folder=tmp_path,
-        SCRIMP_STORAGE=url,
-        SCRIMP_PRIVATE_KEY="ann.key",
-        SCRIMP_TOKEN="",
-    )
-    assert code == 2 and "SCRIMP_TOKEN" in said
     code, said = scrimp_command(
         "run", "s.toml", "--storage", url, "--private-key", "ann.key", folder=tmp_path
     )
@@ -114,7 +106,7 @@ def test_a_text_in_the_queue_never_reaches_a_command(signed_study: Any, tmp_path
     assert code == 0, said
     history = scrimp.load_study("s", storage=f"sqlite:///{tmp_path}/s.db").history
     assert not (tmp_path / "owned").exists() and "does not fit the space" in history.ignored[0][1]
-    assert history.trials[1].status == "failed" and "so it was not run" in history.trials[1].message
+    assert history.trials[1].status == "failed" and "not run: " in history.trials[1].message
 
 
 def test_a_replayed_signature_is_refused(signed_study: Any, tmp_path: Path) -> None:
@@ -151,17 +143,11 @@ def test_a_signed_record_counts_in_no_other_storage(signed_study: Any, tmp_path:
     assert lines(tmp_path / "ran-first") == 1
 
 
-def test_empty_key_files_and_withdrawn_tokens_are_refused(
-    signed_study: Any, tmp_path: Path
-) -> None:
+def test_empty_key_files_are_refused(signed_study: Any, tmp_path: Path) -> None:
     worker = ("worker", "s", "--storage", f"sqlite:///{tmp_path}/s.db")
     for more, variables, words in (
         ((), {"SCRIMP_PUBLIC_KEY": ""}, "empty"),
         (("--public-key", ""), {}, "empty"),
-        (("--token", ""), {}, "scrimp key new"),
-        (("--token", SECRET), {}, "scrimp key new"),
-        ((), {"SCRIMP_TOKEN": ""}, "scrimp key new"),
-        ((), {"SCRIMP_TOKEN": SECRET}, "scrimp key new"),
     ):
         code, said = scrimp_command(*worker, *more, folder=tmp_path, **variables)
         assert code == 2 and words in said and SECRET not in said and "Traceback" not in said
@@ -182,11 +168,43 @@ def test_nothing_in_the_log_tells_the_private_key(signed_study: Any, tmp_path: P
     assert raw.hex() not in told and (tmp_path / "ann.key").read_text().splitlines()[1] not in told
 
 
-def test_old_studies_signed_with_a_token_are_shown_and_must_be_signed_again(tmp_path: Path) -> None:
+def test_the_owner_signs_the_plan_and_not_what_the_log_says(
+    signed_study: Any, tmp_path: Path
+) -> None:
+    """Whoever may write to the database changes the study before its owner runs it again."""
     url = f"sqlite:///{tmp_path}/s.db"
-    study = scrimp.create_study("s", SPACE, storage=url, method="random")
-    record = {**described("os:abort"), "signature": "ab" * 32}
-    study._ledger.append([StudyChanged(objective=record, totals=Totals(n_trials=1))])
-    assert scrimp_command("show", "s", "--storage", url, folder=tmp_path)[0] == 0
-    code, said = scrimp_command("worker", "s", "--storage", url, folder=tmp_path)
-    assert code == 2 and "signed with a token" in said and "scrimp run" in said
+    (tmp_path / "s.toml").write_text(
+        STUDY.replace("MARK", "first").replace("n_trials = 1", "n_trials = 3")
+    )
+    for change, words in (
+        (StudyChanged(placement=Placement(checkpoints="s3://evil/x")), "s3://evil/x"),
+        (StudyChanged(plugins=("evil",)), "evil"),
+        (StudyChanged(method={"name": "grid", "settings": {}}), "grid"),
+    ):
+        study = scrimp.load_study("s", storage=url)
+        study._ledger.append([change])
+        length = study.history.length
+        code, said = scrimp_command(
+            "run", "s.toml", "--storage", url, folder=tmp_path, SCRIMP_PRIVATE_KEY="ann.key"
+        )
+        assert code == 2 and "differs from your plan" in said and words in said
+        added = study.history.events[length:]
+        assert not any(getattr(event, "signature", None) for event in added)
+    assert lines(tmp_path / "ran-first") == 1
+
+
+def test_a_public_key_counts_beside_an_objective(signed_study: Any, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    (tmp_path / "mine.py").write_text("def objective(trial):\n    return 1.0\n")
+    study = scrimp.load_study("s", storage=url)
+    study._ledger.append([StudyChanged(totals=Totals(n_trials=2))])
+    worker = ("worker", "s", "--storage", url, "--objective", "mine:objective")
+    keyed = (*worker, "--public-key", "ann.key.pub")
+    code, said = scrimp_command(*keyed, folder=tmp_path)
+    assert code == 0 and len(study.trials) == 2, said
+    wider = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Categorical(["--evil", "b"]))
+    change = StudyChanged(problem=replace(study.history.problem, space=wider).to_json())
+    study._ledger.append([change, StudyChanged(totals=Totals(n_trials=3))])
+    code, said = scrimp_command(*keyed, folder=tmp_path)
+    assert code == 2 and "was changed after it was signed" in said and len(study.trials) == 2
+    assert "--objective" not in said

@@ -8,11 +8,11 @@ standard library. The first half of each is for training, and the other half mak
 a local YAML file: which of four lines is the one without two neighbouring words exchanged?
 
 Training begins with as much prose as code, and the prose fades out, as when a general model is
-trained on for code. So tasks on code go on rising while those on prose are forgotten, and the best
+trained on for code. So tasks on code continue rising while those on prose are forgotten, and the best
 checkpoint over all of them is not the last. Training saves 40 checkpoints. scrimp picks one with 48
 of the 480 evaluations; ``--full`` evaluates all of them to say what that has cost, and leaves the
 table in ``scores.csv``. Also in the folder then: ``select.toml``, the same as commands (``scrimp
-select run select.toml``), and pictures. Run again, it goes on.
+select run select.toml``), and pictures. Run it again to resume.
 
 Needs torch, transformers and lm-eval.
 """

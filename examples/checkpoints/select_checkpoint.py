@@ -1,7 +1,7 @@
 """Find the best of 40 checkpoints over a dozen benchmarks with a tenth of the evaluations, and
 compare with all of them.
 
-Run it twice: the second time it goes on from its storage and evaluates nothing again.
+Run it twice: the second time it resumes from its storage and evaluates nothing again.
 """
 
 import sys

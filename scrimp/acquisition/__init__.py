@@ -1,0 +1,1 @@
+"""Acquisition functions, and the search for the point that maximizes one."""

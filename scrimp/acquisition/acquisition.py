@@ -1,111 +1,199 @@
-"""The contract of acquisition functions: score candidates by what a surrogate believes about them.
+"""The contract of acquisition functions: scores of candidates by the posterior of a surrogate.
 
 An author writes one formula alpha(mean, std, incumbent) and its two partial derivatives
-(`MeanStdAcquisition`); everything else is supplied: the chain rule to x through the surrogate's
-pullback, the incumbent, one per fantasy and per posterior sample of the hyperparameters, and the
-average over both. Larger is better. A bound acquisition is deterministic.
+(`MeanStdAcquisition`). Supplied are the chain rule to x through the surrogate's pullback, the
+incumbent, one per fantasy and per posterior sample of the hyperparameters, and the average over
+both. Larger is better. A bound acquisition is deterministic.
 
-Every acquisition is built by the same call, ``bind(models, context)``, so no list of
-constructors is needed. ``models`` maps names to fitted surrogates: "loss" always; a wrapper may ask
-for more ("cost", "constraint:memory_gb"), and a model whose posterior has no variance gives means
-only.
+Every acquisition is built by the same call, ``bind(models, context)``. ``models`` maps names to
+fitted surrogates: "loss" always; a wrapper may need more ("cost", "constraint:memory_gb"). A model
+whose posterior has no variance gives means only. Acquisitions compose by wrapping:
+``CostAware(LogExpectedImprovement())`` is an acquisition like any other.
 
-Composition is by wrapping: ``CostAware(LogExpectedImprovement())`` is an acquisition like any
-other.
+*Evaluations under way* are averaged over, so that parallel workers do not repeat each other:
+`fantasise` draws the outcomes of all pending inputs jointly from the posterior and conditions on
+each draw. The variance does not depend on outcomes, so all draws share one factorisation; the
+incumbent is taken per draw (`Context.pending`). Snoek, Larochelle, Adams, "Practical Bayesian
+optimization of machine learning algorithms", 2012.
+
+    model = fantasise(fitted, pending_x, count=32, rng=rng)
+    score = LogExpectedImprovement().bind({"loss": model}, Context(evaluated=data.x, pending=pending_x))
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.acquisition.context import MARGIN_UNITS, Context, _targets, incumbents, model_named
 from scrimp.errors import MethodError
-from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback
+from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, as_columns
 
-__all__ = [
-    "Acquisition",
-    "BoundAcquisition",
-    "BoundMeanStd",
-    "FantasyAverage",
-    "MeanStdAcquisition",
-    "TermsPullback",
-    "averaged",
-    "log_softplus",
-    "log_softplus_slope",
-]
+MARGIN_UNITS = ("deviation", "metric")
+
+_MIN_RESOLVED_VARIANCE = 1e-30
+"""Posterior variances below this are rounding error; their derivative is taken as zero."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """Inputs of a decision besides its models.
+
+    ``evaluated``: inputs with a known outcome, over which the incumbent is taken (n, d).
+    ``pending``: inputs under evaluation (p, d); the models given to ``bind`` are fantasised over
+    them already. In each fantasy they count for the incumbent too: otherwise a fantasy better than
+    everything evaluated would promise its improvement a second time, at the same place.
+    ``feasible``: True for evaluated inputs that satisfied all constraints (n,), or None without
+    constraints. ``pending_feasible``: True for pending inputs believed to be feasible, per fantasy
+    (p, F) or (p, 1); supplied by `Constrained`. ``bands``: the two targets between which a
+    constraint holds, by the name of its model; without a band it holds at 0 and below.
+    ``incumbent``: "mean" takes the best posterior mean; "observed" the best target. ``settings``:
+    further numbers, such as the "seed" of Thompson sampling.
+    """
+
+    evaluated: Array
+    pending: Array | None = None
+    feasible: NDArray[np.bool_] | None = None
+    incumbent: str = "mean"
+    settings: Mapping[str, float] = field(default_factory=dict)
+    pending_feasible: NDArray[np.bool_] | None = None
+    bands: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+def incumbents(model: FittedSurrogate, context: Context) -> Array:
+    """The smallest of `believed_losses` in each fantasy (F,)."""
+    best: Array = believed_losses(model, context).min(axis=0)
+    return best
+
+
+def believed_losses(model: FittedSurrogate, context: Context) -> Array:
+    """Return posterior means, or targets, of the evaluated and feasible inputs, then of the pending
+    ones, per fantasy (r, F); infinite where a pending one is believed to be infeasible."""
+    rows = context.evaluated if context.feasible is None else context.evaluated[context.feasible]
+    if len(rows) == 0:
+        raise MethodError(
+            f"no incumbent: none of the {len(context.evaluated)} evaluated inputs is known to be"
+            " feasible; wrap the acquisition in Constrained, or evaluate something first"
+        )
+    pending = context.pending if context.pending is not None else rows[:0]
+    both = np.concatenate([rows, pending])
+    if context.incumbent == "observed":
+        values = _best_targets(model, both)
+    elif context.incumbent == "mean":
+        values = model.mean(both)
+    else:
+        raise MethodError(f"incumbent is {context.incumbent!r}; it must be 'mean' or 'observed'")
+    if context.pending_feasible is not None:
+        infeasible = np.concatenate(
+            [
+                np.zeros((len(rows), context.pending_feasible.shape[1]), dtype=bool),
+                ~context.pending_feasible,
+            ]
+        )
+        values = np.where(infeasible, np.inf, values)
+    return values
+
+
+def model_named(models: Mapping[str, FittedSurrogate], name: str) -> FittedSurrogate:
+    """Return the model of that name, or raise an error that lists the names."""
+    if name not in models:
+        raise MethodError(
+            f"no model named {name!r} among {sorted(models)}: fit one and pass it to bind()"
+        )
+    return models[name]
+
+
+def _best_targets(model: FittedSurrogate, rows: Array) -> Array:
+    """The smallest target at each of the rows (m, F); infinite at rows without a target."""
+    targets = as_columns(model.data.y)
+    smallest: dict[bytes, Array] = {}
+    for x, y in zip(model.data.x, targets, strict=True):
+        key = x.tobytes()
+        smallest[key] = np.minimum(smallest[key], y) if key in smallest else y
+    unknown = np.full(targets.shape[1], np.inf)
+    found = np.stack([smallest.get(row.tobytes(), unknown) for row in rows])
+    if not np.isfinite(found).any():
+        raise MethodError(
+            "incumbent='observed': the model has no target at any evaluated input; use"
+            " incumbent='mean'"
+        )
+    return found
+
+
+def fantasise(
+    model: FittedSurrogate, pending: Array, count: int, rng: np.random.Generator
+) -> FittedSurrogate:
+    """Condition ``model`` on ``count`` joint draws of the noise-free function at ``pending`` (p, d),
+    as targets (p, count); return the model itself if nothing is pending."""
+    if len(pending) == 0:
+        return model
+    return model.condition(Data(pending, model.sample(pending, count, rng).T))
+
 
 TermsPullback = Callable[[Array], Array]
 """pull(d_terms (m, F)) -> d_x (m, d)."""
 
 
-_TINY_VARIANCE = (
-    1e-30  # below it a posterior variance is rounding error; its derivative is then taken as zero
-)
-
-
 class BoundAcquisition(ABC):
     """An acquisition tied to its models: a deterministic score of inputs; larger is better.
 
-    ``joint``: True when the scores of one call belong together (one draw of a function over all
+    ``joint``: True if the scores of one call belong together (one draw of a function over all
     rows). Such an acquisition is scored once on all candidates; it has no gradient, and scores of
-    different calls do not compare.
+    different calls cannot be compared.
     """
 
     joint: ClassVar[bool] = False
 
     @abstractmethod
     def __call__(self, x: Array) -> Array:
-        """Scores (m,) of inputs x (m, d)."""
+        """Return scores (m,) of inputs x (m, d)."""
 
     @abstractmethod
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
-        """Scores (m,) and their gradients (m, d); row i depends on x[i] only."""
+        """Return scores (m,) and their gradients (m, d); row i depends on x[i] only."""
 
 
 class Acquisition(ABC):
     """Settings of an acquisition function; a frozen value without data.
 
-    ``weighs``: True for one that takes constraints and costs into account itself; any other is
-    wrapped in `Constrained` and `CostAware` where a study has them.
+    ``weighs``: True for one that takes constraints and costs into account itself; all others are
+    wrapped in `Constrained` and `CostAware` if a study has them.
     """
 
     weighs: ClassVar[bool] = False
 
     @abstractmethod
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> BoundAcquisition:
-        """Tie it to fitted models and to what is known."""
+        """Bind the acquisition to fitted models and to a context."""
 
     def logarithm(self) -> "Acquisition":
-        """The acquisition whose terms are logarithms of this one's: what wrappers multiply by
-        probabilities and costs."""
+        """Return an acquisition whose terms are logarithms of a positive utility; wrappers multiply
+        these by probabilities and costs. By default, self."""
         return self
 
 
 class FantasyAverage(BoundAcquisition):
-    """A score that is an average over F fantasies of (m, F) terms, which wrappers combine term by
-    term.
+    """A score that averages (m, F) terms over F fantasies; wrappers combine terms one by one.
 
-    ``logarithmic`` terms are logarithms of what is averaged: log(mean(exp(terms))), for the average
-    of improvements is wanted, not of their logarithms. A term of minus infinity counts as zero.
+    The score of ``logarithmic`` terms is log(mean(exp(terms))): improvements are averaged, not their
+    logarithms. A term of minus infinity counts as zero.
     """
 
     @property
     @abstractmethod
     def logarithmic(self) -> bool:
-        """Whether the terms are logarithms of the quantity to average."""
+        """True if the terms are logarithms of the quantity to average."""
 
     @abstractmethod
     def terms(self, x: Array) -> Array:
-        """One score per input and fantasy, (m, F), averaged over posterior samples of
-        hyperparameters already."""
+        """Return one score per input and fantasy, (m, F), averaged over posterior samples of
+        hyperparameters."""
 
     @abstractmethod
     def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
-        """The terms (m, F) and the chain rule back to x."""
+        """Return the terms (m, F) and the chain rule back to x."""
 
     def __call__(self, x: Array) -> Array:
         terms = self.terms(x)
@@ -120,11 +208,10 @@ class FantasyAverage(BoundAcquisition):
 
 
 class MeanStdAcquisition(Acquisition):
-    """An acquisition that is a formula of the posterior mean and standard deviation of the model
-    "loss".
+    """A formula of the posterior mean and standard deviation of the model "loss".
 
-    The author writes `alpha` and `derivatives` on broadcastable arrays; scalars are fine where they
-    are constant: mean (m, F), std (m, 1), positive, and incumbent (F,), the smallest believed loss.
+    The author writes `alpha` and `derivatives` on broadcastable arrays: mean (m, F), std (m, 1),
+    positive, and incumbent (F,), the smallest believed loss. Constant results may be scalars.
     Larger is better.
 
     >>> @dataclass(frozen=True)
@@ -137,11 +224,10 @@ class MeanStdAcquisition(Acquisition):
     ...     def derivatives(self, mean, std, incumbent):
     ...         return -1.0, self.kappa
 
-    ``logarithmic``: set it to True where alpha is the logarithm of what is to be averaged over
-    fantasies and members. ``margin``: how much better than the incumbent to be ("xi"); the
-    incumbent handed to alpha is lowered by it. ``margin_unit``: "deviation" for standard deviations
-    of the targets, "metric" for the units of the metric itself. ``uses_std``: set it to False where
-    alpha ignores std, so that a model which gives means only will do.
+    ``logarithmic``: True if alpha is the logarithm of the quantity to average over fantasies and
+    members. ``margin`` ("xi"): required improvement; the incumbent passed to alpha is lowered by
+    it. ``margin_unit``: "deviation" for standard deviations of the targets, "metric" for the units
+    of the metric. ``uses_std``: False if alpha ignores std, so that a model of means is enough.
     """
 
     logarithmic: ClassVar[bool] = False
@@ -151,42 +237,38 @@ class MeanStdAcquisition(Acquisition):
 
     @abstractmethod
     def alpha(self, mean: Array, std: Array, incumbent: Array) -> Array:
-        """Scores (m, F)."""
+        """Return scores (m, F)."""
 
     @abstractmethod
     def derivatives(
         self, mean: Array, std: Array, incumbent: Array
     ) -> tuple[Array | float, Array | float]:
-        """The partial derivatives of alpha by mean and by std, each broadcastable to (m, F)."""
+        """Return the partial derivatives of alpha by mean and std, broadcastable to (m, F)."""
 
     def alpha_and_derivatives(
         self, mean: Array, std: Array, incumbent: Array
     ) -> tuple[Array, Array | float, Array | float]:
-        """All three at once; worth overriding where they share costly functions."""
+        """Return all three; worth overriding if they share costly functions."""
         return (self.alpha(mean, std, incumbent), *self.derivatives(mean, std, incumbent))
 
     def logarithm(self) -> "MeanStdAcquisition":
         return self if self.logarithmic else SoftLogarithm(self)
 
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> "BoundMeanStd":
-        """Tie it to the model "loss", member by member."""
-        members = model_named(models, "loss").members
-        return BoundMeanStd(
-            self, tuple((member, self._threshold(member, context)) for member in members)
-        )
+        """Bind to the model "loss", member by member."""
+        bound = []
+        for member in model_named(models, "loss").members:
+            best = incumbents(member, context)
+            if self.margin and self.margin_unit == "deviation":
+                best = best - self.margin * as_columns(member.data.y).std(axis=0)
+            elif self.margin:
+                lowered = member.target_units(best) - self.margin
+                nowhere = np.zeros((len(best), member.data.x.shape[1]))
+                best = member.model_units(Data(nowhere, lowered)).y
+            bound.append((member, best))
+        return BoundMeanStd(self, tuple(bound))
 
-    def _threshold(self, member: FittedSurrogate, context: Context) -> Array:
-        best = incumbents(member, context)
-        if self.margin == 0.0:
-            return best
-        if self.margin_unit == "deviation":
-            deviation: Array = _targets(member).std(axis=0)
-            return best - self.margin * deviation
-        lowered: Array = member.target_units(best) - self.margin
-        return member.model_units(Data(np.zeros((len(best), member.data.x.shape[1])), lowered)).y
-
-    def check_margin(self) -> None:
-        """Refuse a unit that does not exist; for ``__post_init__`` of those with a margin."""
+    def __post_init__(self) -> None:
         if self.margin_unit not in MARGIN_UNITS:
             raise MethodError(
                 f"margin_unit is {self.margin_unit!r}; it must be one of {', '.join(MARGIN_UNITS)}"
@@ -195,12 +277,12 @@ class MeanStdAcquisition(Acquisition):
 
 @dataclass(frozen=True)
 class SoftLogarithm(MeanStdAcquisition):
-    """log softplus(alpha - alpha of the incumbent itself): a positive utility from an acquisition
-    of any sign.
+    """log softplus(alpha - alpha of the incumbent): a positive utility from an acquisition of any
+    sign.
 
-    Where ``inner`` promises more than the incumbent, known for certain, this is the logarithm of
-    what it promises more; elsewhere it falls off linearly. So feasibility and cost can weigh an
-    acquisition whose author gave it no logarithm.
+    Where alpha is above that of the incumbent, known for certain, this is about the logarithm of
+    the difference; elsewhere it falls off linearly. Feasibility and cost can therefore weigh an
+    acquisition without a logarithm of its own.
     """
 
     inner: MeanStdAcquisition
@@ -221,12 +303,12 @@ class SoftLogarithm(MeanStdAcquisition):
 
 
 def log_softplus(s: Array) -> Array:
-    """log log(1 + e^s), which is s far below zero."""
+    """log log(1 + e^s), which tends to s far below zero."""
     return np.where(s < -30.0, s, np.log(np.logaddexp(0.0, np.maximum(s, -30.0))))
 
 
 def log_softplus_slope(s: Array) -> Array:
-    """Its derivative, sigmoid(s) / softplus(s), in logarithms so that both ends stay exact."""
+    """The derivative of `log_softplus`, sigmoid(s) / softplus(s), in logarithms so that both ends stay exact."""
     slope: Array = np.exp(-np.logaddexp(0.0, -s) - log_softplus(s))
     return slope
 
@@ -246,61 +328,50 @@ class BoundMeanStd(FantasyAverage):
         each = []
         for model, incumbent in self.members:
             posterior = model.posterior(x)
-            std, _ = self._standard_deviation(posterior)
+            std, _ = standard_deviations(posterior, self.acquisition.uses_std)
             each.append(self.acquisition.alpha(posterior.mean, std, incumbent))
         return each[0] if len(each) == 1 else averaged(np.stack(each), self.logarithmic, axis=0)[0]
 
     def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
-        each = [self._member_terms(model, incumbent, x) for model, incumbent in self.members]
-        if len(each) == 1:
-            return each[0]
-        terms, weights = averaged(np.stack([alpha for alpha, _ in each]), self.logarithmic, axis=0)
+        each, chains = [], []
+        for model, incumbent in self.members:
+            posterior, back = model.posterior_and_pullback(x)
+            std, by_variance = standard_deviations(posterior, self.acquisition.uses_std)
+            alpha, d_mean, d_std = self.acquisition.alpha_and_derivatives(
+                posterior.mean, std, incumbent
+            )
+            each.append(alpha)
+            chains.append((back, d_mean, d_std * by_variance))
+        terms, weights = each[0], np.ones(1)
+        if len(each) > 1:
+            terms, weights = averaged(np.stack(each), self.logarithmic, axis=0)
 
         def pull(d_terms: Array) -> Array:
-            return sum(
-                (pull_one(d_terms * w) for (_, pull_one), w in zip(each, weights, strict=True)),
-                np.zeros_like(x),
-            )
+            total = np.zeros_like(x)
+            for (back, d_mean, d_variance), weight in zip(chains, weights, strict=True):
+                d_alpha = d_terms * weight
+                total += back(d_alpha * d_mean, (d_alpha * d_variance).sum(axis=1))
+            return total
 
         return terms, pull
 
-    def _member_terms(
-        self, model: FittedSurrogate, incumbent: Array, x: Array
-    ) -> tuple[Array, TermsPullback]:
-        posterior, back = model.posterior_and_pullback(x)
-        std, resolved = self._standard_deviation(posterior)
-        alpha, d_mean, d_std = self.acquisition.alpha_and_derivatives(
-            posterior.mean, std, incumbent
-        )
-        return alpha, _chain(back, d_mean, d_std, 0.5 * resolved / std)
 
-    def _standard_deviation(self, posterior: Posterior) -> tuple[Array, NDArray[np.bool_]]:
-        """Positive standard deviations (m, 1), and where the variance was above rounding error (m,
-        1)."""
-        if posterior.variance is None:
-            if self.acquisition.uses_std:
-                raise MethodError(
-                    f"{type(self.acquisition).__name__} needs standard deviations; the model gives"
-                    " means only"
-                )
-            return np.ones((len(posterior.mean), 1)), np.zeros((len(posterior.mean), 1), dtype=bool)
-        column = posterior.variance[:, None]
-        return np.sqrt(np.maximum(column, _TINY_VARIANCE)), column > _TINY_VARIANCE
-
-
-def _chain(
-    back: PosteriorPullback, d_mean: Array | float, d_std: Array | float, std_by_variance: Array
-) -> TermsPullback:
-    """From the derivatives of alpha by mean and std to the gradient by x."""
-
-    def pull(d_terms: Array) -> Array:
-        return back(d_terms * d_mean, (d_terms * d_std * std_by_variance).sum(axis=1))
-
-    return pull
+def standard_deviations(posterior: Posterior, needed: bool = True) -> tuple[Array, Array]:
+    """Return positive standard deviations (m, 1) and their derivatives by the variance (m, 1), zero
+    where the variance is rounding error. If they are not ``needed``, a model of means has ones."""
+    if posterior.variance is None:
+        if needed:
+            raise MethodError(
+                "this acquisition needs standard deviations, and the model gives means only"
+            )
+        return np.ones((len(posterior.mean), 1)), np.zeros((len(posterior.mean), 1))
+    variance = posterior.variance[:, None]
+    std: Array = np.sqrt(np.maximum(variance, _MIN_RESOLVED_VARIANCE))
+    return std, 0.5 * (variance > _MIN_RESOLVED_VARIANCE) / std
 
 
 def averaged(terms: Array, logarithmic: bool, axis: int) -> tuple[Array, Array]:
-    """The average along one axis, of exponentials if logarithmic, and its derivative by each
+    """Return the average along one axis, log(mean(exp)) if logarithmic, and its derivative by each
     term."""
     count = terms.shape[axis]
     if not logarithmic:

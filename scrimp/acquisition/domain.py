@@ -1,14 +1,14 @@
-"""Where an acquisition may be maximised: the legal rows of the unit cube.
+"""The domain of an acquisition: the legal rows of the unit cube.
 
-A row is legal when every discrete and categorical column holds one of its values, every continuous
-column lies in [0, 1], and every column that its conditions switch off holds `INACTIVE`. All methods
-return legal rows, given legal rows or unit numbers.
+A row is legal if every discrete and categorical column has one of its values, every continuous
+column lies in [0, 1], and every inactive column is `INACTIVE`. All methods return legal rows, given
+legal rows or unit numbers.
 
     domain = Domain((Column(), Column((0.0, 1.0), ordered=False), Column()), (Condition(2, parent=1, values=(1.0,)),))
     domain.sample(256, rng)                    # column 2 is 0.5 wherever column 1 is 0
 """
 
-from collections.abc import Iterator
+import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
@@ -21,10 +21,8 @@ from scrimp.gp.columns import Column
 from scrimp.sobol import sobol_points
 from scrimp.surrogates.surrogate import Array
 
-__all__ = ["INACTIVE", "SAME", "Condition", "Domain", "contains_rows"]
-
 INACTIVE = 0.5
-"""What a column holds while its conditions switch it off."""
+"""The value of a column while its conditions switch it off."""
 
 SAME = 1e-6
 """Rows that differ by no more than this in every column are the same configuration."""
@@ -34,8 +32,7 @@ Mask = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Condition:
-    """``column`` is active only where its ``parent`` column is active and holds one of
-    ``values``."""
+    """``column`` is active only where its ``parent`` column is active and has one of ``values``."""
 
     column: int
     parent: int
@@ -44,8 +41,8 @@ class Condition:
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """The legal rows. Several conditions on one column must all hold; a ``pool`` (m, d) allows its
-    own rows only."""
+    """The legal rows. A column with several conditions needs all of them; with a ``pool`` (m, d) only
+    its rows are legal."""
 
     columns: tuple[Column, ...]
     conditions: tuple[Condition, ...] = ()
@@ -69,7 +66,7 @@ class Domain:
 
     @cached_property
     def continuous(self) -> Mask:
-        """Which columns are continuous (d,)."""
+        """True for continuous columns (d,)."""
         return np.array([column.values is None for column in self.columns])
 
     @cached_property
@@ -79,7 +76,7 @@ class Domain:
 
     @cached_property
     def _ordered_conditions(self) -> tuple[Condition, ...]:
-        """Conditions such that those on a parent come before those on its children."""
+        """The conditions, sorted so that those on a parent come before those on its children."""
         left, ordered = list(self.conditions), []
         while left:
             ready = [c for c in left if all(other.column != c.parent for other in left)]
@@ -92,7 +89,7 @@ class Domain:
         return tuple(ordered)
 
     def active(self, x: Array) -> Mask:
-        """Which columns of x (m, d) are switched on, (m, d)."""
+        """True for the active columns of x (m, d), (m, d)."""
         on = np.ones(x.shape, dtype=bool)
         for c in self._ordered_conditions:
             on[:, c.column] &= on[:, c.parent] & np.isclose(
@@ -101,7 +98,7 @@ class Domain:
         return on
 
     def free(self, x: Array) -> Mask:
-        """Which columns of x (m, d) a gradient may move: the active continuous ones."""
+        """True for the active continuous columns of x (m, d), which a gradient may move."""
         return (
             self.active(x) & self.continuous
             if self.conditions
@@ -109,8 +106,8 @@ class Domain:
         )
 
     def from_unit(self, u: Array) -> Array:
-        """Uniform numbers u (m, d) in [0, 1) as legal rows: each value of a discrete column gets
-        the same share."""
+        """Map uniform numbers u (m, d) in [0, 1) to legal rows; all values of a discrete column are
+        equally likely."""
         x = u.copy()
         for j, column in enumerate(self.columns):
             if column.values is not None:
@@ -119,14 +116,15 @@ class Domain:
         return self._switch_off(x)
 
     def sample(self, count: int, rng: np.random.Generator) -> Array:
-        """``count`` legal rows: a Sobol sequence, randomly shifted; rows of the pool without
+        """Return ``count`` legal rows: a randomly shifted Sobol sequence, or rows of the pool without
         replacement."""
         if self.pool is not None:
             return self.pool[rng.permutation(len(self.pool))[:count]]
-        return self.from_unit((_sobol(self.dimension, count) + rng.random(self.dimension)) % 1.0)
+        width = len(self.columns)
+        return self.from_unit((_sobol(width, count) + rng.random(width)) % 1.0)
 
     def snap(self, x: Array) -> Array:
-        """The nearest legal rows to x (m, d), column by column, or the nearest rows of the pool."""
+        """Return the legal rows nearest to x (m, d), column by column, or the nearest rows of the pool."""
         if self.pool is not None:
             nearest: Array = self.pool[_nearest(x, self.pool)]
             return nearest
@@ -138,12 +136,11 @@ class Domain:
         return self._switch_off(x)
 
     def perturb(self, x: Array, widths: Array, rng: np.random.Generator) -> Array:
-        """Rows near x (m, d): normal steps of ``widths`` (m, d) or (d,) in ordered columns, a few
-        categories redrawn."""
+        """Return rows near x (m, d): normal steps of ``widths`` (m, d) or (d,) in ordered columns, a
+        few categories redrawn."""
         moved = x + widths * rng.standard_normal(x.shape)
-        moved = np.where(
-            moved < 0.0, -moved, np.where(moved > 1.0, 2.0 - moved, moved)
-        )  # reflected, not heaped on bounds
+        # Reflected at the bounds, so that rows do not pile up there.
+        moved = np.where(moved < 0.0, -moved, np.where(moved > 1.0, 2.0 - moved, moved))
         for j, column in enumerate(self.columns):
             if not column.ordered:
                 redraw = rng.random(len(x)) < 1.0 / self.dimension
@@ -155,12 +152,12 @@ class Domain:
     def moves(
         self, x: Array, rng: np.random.Generator, exhaustive: int = 16
     ) -> tuple[Array, NDArray[np.intp]]:
-        """Rows that differ from a row of x (m, d) in one discrete column, and the index of the row
-        they come from.
+        """Return rows that differ from a row of x (m, d) in one discrete column, and the index of
+        that row.
 
-        Every other value of a categorical column and of one with at most ``exhaustive`` values;
-        otherwise the values 1, 2, 4, ... places up and down. Columns that a move switches on are
-        sampled, four times over.
+        A categorical column, or one with at most ``exhaustive`` values, takes every other value;
+        others take those 1, 2, 4, ... places up and down. Columns that a move switches on are
+        sampled, four times each.
         """
         on = self.active(x)
         rows, owners = [x[:0]], [np.zeros(0, dtype=np.intp)]
@@ -183,23 +180,23 @@ class Domain:
         ), owner
 
     def size(self) -> float:
-        """An upper bound of the number of legal rows; infinite with a continuous column."""
+        """Return an upper bound of the number of legal rows; infinite with a continuous column."""
         if self.pool is not None:
             return float(len(self.pool))
-        return float(np.prod([np.inf if c.values is None else len(c.values) for c in self.columns]))
+        if self.continuous.any():
+            return np.inf
+        return float(math.prod(len(column.values or ()) for column in self.columns))
 
     def rows(self) -> Array:
-        """All legal rows of a finite domain, each once."""
+        """Return all legal rows of a finite domain, each once."""
         if self.pool is not None:
             return self.pool
-        return np.unique(self._switch_off(np.array(list(self._grid()))), axis=0)
-
-    def _grid(self) -> Iterator[tuple[float, ...]]:
-        if not np.isfinite(self.size()):
+        if self.continuous.any():
             raise SpaceError(
                 "a domain with a continuous column has no list of rows: sample it instead"
             )
-        return product(*(column.values or () for column in self.columns))
+        grid = list(product(*(column.values or () for column in self.columns)))
+        return np.unique(self._switch_off(np.array(grid)), axis=0)
 
     def _switch_off(self, x: Array) -> Array:
         return np.where(self.active(x), x, INACTIVE) if self.conditions else x
@@ -208,27 +205,27 @@ class Domain:
         """Sample the columns that were off and are on now."""
         if not self.conditions:
             return x
-        fresh = Domain(self.columns).from_unit(rng.random(x.shape))  # as if every column were on
+        fresh = Domain(self.columns).from_unit(rng.random(x.shape))
         off = ~were_on
-        for _ in range(
-            len(self.conditions)
-        ):  # a child that comes alive may bring its own children alive
+        # A column that becomes active may activate its own children.
+        for _ in range(len(self.conditions)):
             x = np.where(off & self.active(x), fresh, x)
         return x
 
 
 def _nearest(x: Array, pool: Array) -> NDArray[np.intp]:
-    """The first of the rows of ``pool`` (C, d) that are nearest to each row of x (m, d).
+    """Index of the first of the rows of ``pool`` (C, d) nearest to each row of x (m, d).
 
-    A product of matrices finds those that come near enough, to rounding; of these distances are
-    taken one by one, so that ties are broken by order and not by rounding.
+    A matrix product finds those that are nearest up to rounding; their exact distances are then
+    compared, so that ties are broken by order and not by rounding.
     """
     sizes = (pool * pool).sum(axis=1)
     found = np.empty(len(x), dtype=np.intp)
     step = max(1, 4_000_000 // max(len(pool), 1))
     for start in range(0, len(x), step):
         rows = x[start : start + step]
-        roughly = sizes - 2.0 * rows @ pool.T  # less the square of the row itself
+        # Without the squares of the rows, which do not matter.
+        roughly = sizes - 2.0 * rows @ pool.T
         near = roughly <= roughly.min(axis=1, keepdims=True) + 1e-9 * (1.0 + sizes.max())
         for place, row in enumerate(rows):
             close = np.flatnonzero(near[place])
@@ -238,9 +235,9 @@ def _nearest(x: Array, pool: Array) -> NDArray[np.intp]:
 
 
 def contains_rows(x: Array, known: Array) -> Mask:
-    """Which rows of x (m, d) are among the rows ``known`` (n, d), up to 1e-6 per column.
+    """True for rows of x (m, d) that are among the rows ``known`` (n, d), up to `SAME` per column.
 
-    Rows that agree agree in any projection: one sort of a projection leaves few pairs to compare.
+    Equal rows are equal in any projection: sorting one projection leaves few pairs to compare.
     """
     found = np.zeros(len(x), dtype=bool)
     if len(known) == 0 or len(x) == 0:
@@ -262,8 +259,8 @@ def contains_rows(x: Array, known: Array) -> Mask:
 def _other_places(
     values: Array, current: Array, exhaustive: float
 ) -> tuple[NDArray[np.intp], Array]:
-    """Values to try instead of the current ones (r,): the index of the current one, and the other
-    value."""
+    """Return values to try instead of the current ones (r,): the index of the current one, and the
+    other value."""
     place, count = np.abs(current[:, None] - values).argmin(axis=1)[:, None], len(values)
     if count <= exhaustive:
         targets = np.broadcast_to(np.arange(count), (len(current), count))
@@ -277,7 +274,7 @@ def _other_places(
 
 @lru_cache(maxsize=16)
 def _sobol(dimension: int, count: int) -> Array:
-    """The first ``count`` points of the Sobol sequence; the caller shifts them."""
+    """The first ``count`` points of the Sobol sequence, not shifted."""
     points = sobol_points(dimension, count)
     points.setflags(write=False)
     return points

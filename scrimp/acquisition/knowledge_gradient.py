@@ -1,18 +1,16 @@
-"""The knowledge gradient over finitely many alternatives: how much better will the best one look
-after one more observation?
+"""The knowledge gradient: the expected rise of the best posterior mean after one more observation.
 
-Alternative k has posterior mean a_k. Observing candidate c moves the means to a_k + b_k(c) Z with a
+Finitely many alternatives k have posterior means a_k. Observing candidate c moves the means to a_k + b_k(c) Z with a
 standard normal Z and b_k(c) = Cov(alternative k, y_c) / sd(y_c), so
 
     KG(c) = E max_k (a_k + b_k(c) Z) - max_k a_k
 
-is the mean of the upper envelope of K lines. With the lines of the envelope in the order of their
-slopes, z_q where line q meets line q + 1, and h(z) = phi(z) + z Phi(z),
+is the mean of the upper envelope of K lines. With the lines of the envelope sorted by slope, line q
+crossing line q + 1 at z_q, and h(z) = phi(z) + z Phi(z),
 
     KG = sum_q (b_{q+1} - b_q) h(-|z_q|)
 
-exactly. Late in a run KG underflows while the best candidate still matters, so it is summed in
-logarithms.
+exactly. Late in a run KG underflows, but its order still matters, so it is summed in logarithms.
 
     scores = log_knowledge_gradient(means, slopes)             # (K,), (C, K) -> (C,)
 
@@ -25,24 +23,17 @@ from numpy.typing import NDArray
 from scrimp.acquisition.improvement import log_expected_improvement
 from scrimp.surrogates.surrogate import Array
 
-__all__ = [
-    "best_by_knowledge_gradient",
-    "log_knowledge_gradient",
-    "quadrature_knowledge_gradient",
-    "shortlist",
-]
-
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(8)
 _WEIGHTS = _WEIGHTS / _WEIGHTS.sum()
 
 
 def log_knowledge_gradient(means: Array, slopes: Array) -> Array:
-    """log KG (C,) of C candidates with ``slopes`` (C, K) on alternatives with ``means`` (K,); -inf
-    where KG is zero.
+    """Return log KG (C,) of C candidates with ``slopes`` (C, K) on alternatives with ``means`` (K,);
+    -inf where KG is zero.
 
-    The envelope is walked from z = -inf upwards for all candidates at once: from the present line
-    the next one is that which crosses it first among the steeper ones, the steepest of them where
-    several cross at the same z.
+    The envelope is followed from z = -inf upwards for all candidates at once. The next line is the
+    steeper one that crosses the current line first, or the steepest of several that cross at the
+    same z.
 
     >>> float(np.exp(log_knowledge_gradient(np.array([0.0, 0.0]), np.array([[0.0, 1.0]])))[0].round(4))
     0.3989
@@ -50,9 +41,8 @@ def log_knowledge_gradient(means: Array, slopes: Array) -> Array:
     lowest = slopes == slopes.min(axis=1, keepdims=True)
     line = np.argmax(np.where(lowest, means, -np.inf), axis=1)
     active = np.arange(len(slopes))
-    kinks: list[
-        tuple[NDArray[np.intp], Array, Array]
-    ] = []  # candidates, |z| and rise of one kink each
+    # Candidates, and |z| and rise of one kink of each.
+    kinks: list[tuple[NDArray[np.intp], Array, Array]] = []
     while True:
         gap = slopes[active] - slopes[active, line][:, None]
         steeper = gap > 0.0
@@ -77,13 +67,13 @@ def log_knowledge_gradient(means: Array, slopes: Array) -> Array:
 
 
 def quadrature_knowledge_gradient(means: Array, slopes: Array) -> Array:
-    """KG (C,) by eight Gauss-Hermite nodes: good enough to find the candidates worth an exact look,
-    and quick.
+    """Approximate KG (C,) by eight Gauss-Hermite nodes: fast, and accurate enough for a shortlist.
 
-    It is inexact at the kinks and zero where all of them lie outside the nodes.
+    It is inexact at the kinks, and zero if all of them lie outside the nodes.
     """
     value = np.zeros(len(slopes))
-    across = np.ascontiguousarray(slopes.T)  # a maximum over the first axis is the quick one
+    # A maximum over the first axis is faster.
+    across = np.ascontiguousarray(slopes.T)
     lines = np.empty(across.shape)
     for node, weight in zip(_NODES, _WEIGHTS, strict=True):
         np.multiply(across, node, out=lines)
@@ -93,11 +83,11 @@ def quadrature_knowledge_gradient(means: Array, slopes: Array) -> Array:
 
 
 def shortlist(means: Array, slopes: Array, costs: Array, look: int = 60) -> NDArray[np.intp]:
-    """The ``look`` candidates worth an exact look, by quadrature of KG per unit cost, in ascending
+    """Return the ``look`` candidates with the highest quadrature of KG per unit cost, in ascending
     order.
 
-    When quadrature sees nothing, because every kink lies outside its nodes, the nearest kink alone
-    decides: far out in the tail the others add nothing.
+    If every kink lies outside the nodes, quadrature is zero and the nearest kink is used instead:
+    far out in the tail the others add nothing.
     """
     if len(slopes) <= look:
         return np.arange(len(slopes))
@@ -108,7 +98,7 @@ def shortlist(means: Array, slopes: Array, costs: Array, look: int = 60) -> NDAr
 
 
 def _log_nearest_kink(means: Array, slopes: Array) -> Array:
-    """log of the largest gain (C,) that a single rival of the best alternative can bring, a lower
+    """The logarithm of the largest gain (C,) from a single rival of the best alternative, a lower
     bound of log KG."""
     best = int(np.argmax(means))
     rise = np.abs(slopes - slopes[:, best, None])
@@ -123,15 +113,12 @@ def _log_nearest_kink(means: Array, slopes: Array) -> Array:
 
 
 def best_by_knowledge_gradient(means: Array, slopes: Array, costs: Array) -> tuple[int, float]:
-    """The candidate with the largest KG per unit cost, as (index, log of it).
+    """Return the candidate with the largest KG per unit cost, and the logarithm of that.
 
-    When no observation can change the answer, the one that moves the two best alternatives apart
-    most, with value -inf.
+    If no observation can change the best alternative, return the cheapest candidate, with -inf.
     """
     values = log_knowledge_gradient(means, slopes) - np.log(costs)
     best = int(np.argmax(values))
-    if values[best] > -np.inf or len(means) == 1:
+    if values[best] > -np.inf:
         return best, float(values[best])
-    first, second = np.argsort(-means)[:2]
-    apart = np.square(slopes[:, first] - slopes[:, second]) / costs
-    return int(np.argmax(apart)), float("-inf")
+    return int(np.argmin(costs)), float("-inf")

@@ -17,9 +17,9 @@ The author writes alpha and its partial derivatives model by model, as for `Mean
             return {"loss": (d_mean, d_std), "cost": (-1.0, 0.0)}
 
 Supplied are the chain rule, the incumbent, fantasies, and posterior samples of the hyperparameters:
-the average runs over the Cartesian product of the samples of all models. Units: the loss in those
-of its model; the cost as the *logarithm* of what was reported; a constraint as the distance from
-its limit, scaled, feasible when at most 0 (or near 0, for `Equals`).
+the average runs over the Cartesian product of the samples of all models. The loss is in units of
+its model; the cost is the *logarithm* of the reported cost; a constraint is the scaled distance
+from its limit, feasible at 0 and below (near 0 for `Equals`).
 """
 
 from abc import abstractmethod
@@ -32,33 +32,37 @@ import numpy as np
 
 from scrimp.acquisition.acquisition import (
     Acquisition,
+    Context,
     FantasyAverage,
     TermsPullback,
     averaged,
+    incumbents,
     log_softplus,
     log_softplus_slope,
+    model_named,
+    standard_deviations,
 )
-from scrimp.acquisition.constrained import CONSTRAINT, Constrained, believed_feasible, limits_of
-from scrimp.acquisition.context import Context, incumbents, model_named
-from scrimp.acquisition.cost_aware import CostAware
+from scrimp.acquisition.weighted import (
+    CONSTRAINT,
+    Constrained,
+    believed_feasible,
+    limits_of,
+    weighted,
+)
 from scrimp.errors import MethodError
 from scrimp.surrogates.surrogate import Array, FittedSurrogate, Posterior
 
-__all__ = ["ALL_CONSTRAINTS", "ModelBelief", "SeveralModelsAcquisition"]
-
 ALL_CONSTRAINTS = f"{CONSTRAINT}*"
-"""Stands in ``needs`` for the models of all constraints, whatever their names."""
+"""Stands in ``needs`` for the models of all constraints."""
 
-MOST_COMBINATIONS = 100
-"""Of posterior samples; beyond, sample k of one model meets sample k of the others, which estimates
-the same average."""
-
-_TINY_VARIANCE = 1e-30
+MAX_SAMPLE_COMBINATIONS = 100
+"""Combinations of posterior samples (convention). If there are more, sample k of one model is
+combined with sample k of the others, which estimates the same average."""
 
 
 @dataclass(frozen=True)
 class ModelBelief:
-    """What one model believes of m candidates: means (m, F) and positive standard deviations (m,
+    """The posterior of one model at m candidates: means (m, F) and positive standard deviations (m,
     1)."""
 
     mean: Array
@@ -66,17 +70,17 @@ class ModelBelief:
 
 
 Slopes = Mapping[str, tuple[Array | float, Array | float]]
-"""By model: the partial derivatives of alpha by its mean and by its standard deviation. A model
-left out has none."""
+"""Partial derivatives of alpha by the mean and standard deviation of each model; zero for a model
+left out."""
 
 
 class SeveralModelsAcquisition(Acquisition):
     """Settings of a formula over several models; a frozen value without data.
 
     ``needs``: the names of its models, "loss", "cost", "constraint:memory_gb", or "constraint:*"
-    for all constraints. What it reads is left to it; constraints, failures and costs that it does
-    not read weigh it as they weigh any other acquisition. ``logarithmic``: set it to True where
-    alpha is the logarithm of what is to be averaged over fantasies and samples.
+    for all constraints. Constraints, failures and costs that are not in ``needs`` weigh it as they
+    weigh any other acquisition. ``logarithmic``: True if alpha is the logarithm of the quantity to
+    average over fantasies and samples.
     """
 
     needs: ClassVar[tuple[str, ...]] = ("loss",)
@@ -85,75 +89,65 @@ class SeveralModelsAcquisition(Acquisition):
 
     @abstractmethod
     def alpha(self, beliefs: Mapping[str, ModelBelief], incumbent: Array) -> Array:
-        """Scores (m, F); larger is better. ``incumbent`` (F,) is the smallest believed loss that is
-        feasible."""
+        """Return scores (m, F); larger is better. ``incumbent`` (F,) is the smallest believed loss
+        that is feasible."""
 
     @abstractmethod
     def derivatives(self, beliefs: Mapping[str, ModelBelief], incumbent: Array) -> Slopes:
-        """The partial derivatives of alpha by each mean and standard deviation, broadcastable to
-        (m, F)."""
+        """Return the partial derivatives of alpha by each mean and standard deviation, broadcastable
+        to (m, F)."""
 
     def reads(self, name: str) -> bool:
-        """Whether the model of that name is its own to weigh."""
+        """True if the formula uses the model of that name."""
         return name in self.needs or (name.startswith(CONSTRAINT) and ALL_CONSTRAINTS in self.needs)
 
     def logarithm(self) -> Acquisition:
         return self if self.logarithmic else _Logarithm(self)
 
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> FantasyAverage:
-        """Tie it to its models. While nothing evaluated is feasible, the probability of feasibility
-        decides alone."""
+        """Bind to the models. While no evaluated input is feasible, the score is the probability of
+        feasibility."""
         for name in self.needs:
             if name != ALL_CONSTRAINTS:
                 model_named(models, name)
         if context.feasible is not None and not context.feasible.any():
             return Constrained().bind(models, context)
-        bound = self._bound(models, _knowing_feasibility(models, context))
+        known, limits = context, limits_of(models, context)
+        if context.pending is not None and limits:
+            # Only pending inputs that are believed to be feasible may become the incumbent.
+            feasible = believed_feasible(limits, context.pending)
+            known = replace(context, pending_feasible=feasible)
+        bound = self._bound(models, known)
         others = {name: model for name, model in models.items() if not self.reads(name)}
-        weighing: _Bound | Constrained | CostAware = _Bound(bound, context)
-        if any(name.startswith(CONSTRAINT) for name in others):
-            weighing = Constrained(weighing)
-        if "cost" in others:
-            weighing = CostAware(weighing, context.settings.get("cost_exponent", 1.0))
-        return bound if isinstance(weighing, _Bound) else weighing.bind(others, context)
+        alone, exponent = _AlreadyBound(bound, context), context.settings.get("cost_exponent", 1.0)
+        weighing = weighted(alone, others, exponent)
+        product = bound if weighing is alone else weighing.bind(others, context)
+        assert isinstance(product, FantasyAverage)
+        return product
 
     def _bound(self, models: Mapping[str, FittedSurrogate], context: Context) -> "_BoundSeveral":
         own = {name: model for name, model in models.items() if self.reads(name)}
         loss = model_named(models, "loss").members
         thresholds = [incumbents(member, context) for member in loss]
-        chosen = _combinations([tuple(enumerate(model.members)) for model in own.values()])
         place = list(own).index("loss") if "loss" in own else None
-        return _BoundSeveral(
-            self,
-            tuple(
-                (
-                    {name: member for name, (_, member) in zip(own, samples, strict=True)},
-                    thresholds[0 if place is None else samples[place][0]],
-                )
-                for samples in chosen
-            ),
-        )
+        combinations = []
+        for samples in _combinations([tuple(enumerate(model.members)) for model in own.values()]):
+            members = {name: member for name, (_, member) in zip(own, samples, strict=True)}
+            threshold = thresholds[0 if place is None else samples[place][0]]
+            combinations.append((members, threshold))
+        return _BoundSeveral(self, tuple(combinations))
 
 
 Sample = tuple[int, FittedSurrogate]
 
 
 def _combinations(members: list[tuple[Sample, ...]]) -> list[tuple[Sample, ...]]:
-    """Which samples of the models meet: all of them, or the k-th of each where that would be too
+    """Combine the samples of the models: all with all, or the k-th of each if that would be too
     many."""
-    if np.prod([len(samples) for samples in members]) <= MOST_COMBINATIONS:
+    if np.prod([len(samples) for samples in members]) <= MAX_SAMPLE_COMBINATIONS:
         return list(product(*members))
     longest = max(map(len, members))
     return [tuple(samples[k % len(samples)] for samples in members) for k in range(longest)]
-
-
-def _knowing_feasibility(models: Mapping[str, FittedSurrogate], context: Context) -> Context:
-    """The context with what is believed of the pending inputs, which may become the incumbent only
-    where they are feasible."""
-    limits = limits_of(models, context)
-    if context.pending is None or not limits:
-        return context
-    return replace(context, pending_feasible=believed_feasible(limits, context.pending))
 
 
 @dataclass(frozen=True)
@@ -220,51 +214,45 @@ class _BoundSeveral(FantasyAverage):
 
 
 class _Seen:
-    """What one sample of a model believes of the candidates, in the units that authors are
-    promised."""
+    """The posterior of one sample of a model at the candidates, in the documented units."""
 
     def __init__(self, name: str, model: FittedSurrogate, posterior: Posterior) -> None:
-        self._posterior = posterior
-        self._scale, shift = 1.0, 0.0
-        if (
-            name == "cost"
-        ):  # learned as standardised logarithms; the way back to logarithms is linear
+        if posterior.variance is None:
+            posterior = replace(posterior, variance=np.zeros(len(posterior.mean)))
+        std, self._by_variance = standard_deviations(posterior)
+        self._fantasies, self._scale, shift = posterior.mean.shape[1], 1.0, 0.0
+        if name == "cost":
+            # Learned as standardised logarithms, of which logarithms are a linear function.
             shift, one = (float(value) for value in model.target_units(np.array([0.0, 1.0])))
             self._scale = one - shift
-        variance = (
-            np.zeros(len(posterior.mean)) if posterior.variance is None else posterior.variance
-        )
-        self._resolved = variance[:, None] > _TINY_VARIANCE
-        self._std = np.sqrt(np.maximum(variance[:, None], _TINY_VARIANCE))
-        self.belief = ModelBelief(self._scale * posterior.mean + shift, self._scale * self._std)
+        self.belief = ModelBelief(self._scale * posterior.mean + shift, self._scale * std)
 
     def pulled(self, d_mean: Array, d_std: Array) -> tuple[Array, Array]:
-        """Gradients (m, F) of mean and std in the author's units, as those of mean (m, F or 1) and
-        variance (m,) of the model."""
+        """Convert gradients (m, F) of mean and std in documented units to those of mean (m, F or 1)
+        and variance (m,) of the model."""
         by_mean = self._scale * d_mean
-        if self._posterior.mean.shape[1] == 1:  # a model without fantasies belongs to all of them
+        # A model without fantasies belongs to all of them.
+        if self._fantasies == 1:
             by_mean = by_mean.sum(axis=1, keepdims=True)
-        by_variance = (self._scale * d_std * (0.5 * self._resolved / self._std)).sum(axis=1)
-        return by_mean, by_variance
+        return by_mean, (self._scale * d_std * self._by_variance).sum(axis=1)
 
 
 @dataclass(frozen=True)
 class _Logarithm(Acquisition):
-    """A formula as a logarithm, for what weighs it from outside; see `_Bound`."""
+    """A formula as a logarithm, for wrappers that weigh it; see `_AlreadyBound`."""
 
     inner: SeveralModelsAcquisition
     weighs: ClassVar[bool] = True
 
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> FantasyAverage:
-        return _Bound(self.inner.bind(models, context), context).bind(models, context)
+        return _AlreadyBound(self.inner.bind(models, context), context).bind(models, context)
 
 
 @dataclass(frozen=True)
-class _Bound(Acquisition):
-    """A formula that is bound already, for wrappers that weigh it by models it does not read: as a
-    logarithm.
+class _AlreadyBound(Acquisition):
+    """A bound formula as a logarithm, for wrappers that weigh it by models it does not use.
 
-    A formula without one counts as log softplus of what it promises beyond the best evaluated
+    A formula that is no logarithm counts as log softplus of its excess over the best evaluated
     input.
     """
 

@@ -1,14 +1,14 @@
-"""Thompson sampling: draw one function from the posterior and go where it is lowest.
+"""Thompson sampling: draw one function from the posterior and choose its minimum.
 
 Thompson, "On the likelihood that one unknown probability exceeds another", 1933. The draw is joint
 over a finite set of candidates, which is why the scores of one call belong together
-(`BoundAcquisition.joint`): the maximiser scores all candidates once and takes the best. Randomness
-spreads parallel workers by itself.
+(`BoundAcquisition.joint`): the maximiser scores all candidates once and takes the best. Parallel
+workers are spread by the randomness.
 
-With constraints, every one is drawn too: the lowest loss among the candidates whose draws keep all
-limits, and where there is none, the smallest sum of violations (Eriksson and Poloczek, "Scalable
-constrained Bayesian optimization", 2021). With a cost, the draw's improvement on the incumbent
-counts per cost^exponent; candidates that improve nothing come after, by their draw.
+Constraints are drawn too: the choice is the lowest loss among the candidates whose draws keep all
+limits, or without any such candidate the smallest sum of violations (Eriksson and Poloczek,
+"Scalable constrained Bayesian optimization", 2021). With a cost, the draw's improvement on the
+incumbent counts per cost^exponent; candidates without improvement follow, ordered by their draw.
 """
 
 from collections.abc import Mapping
@@ -17,25 +17,26 @@ from typing import ClassVar
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition
-from scrimp.acquisition.constrained import Limit, limits_of
-from scrimp.acquisition.context import Context, incumbents, model_named
-from scrimp.acquisition.cost_aware import median_log_cost
+from scrimp.acquisition.acquisition import (
+    Acquisition,
+    BoundAcquisition,
+    Context,
+    incumbents,
+    model_named,
+)
+from scrimp.acquisition.weighted import Limit, limits_of, median_log_cost
 from scrimp.errors import MethodError
 from scrimp.gp.cholesky import cholesky
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
-__all__ = ["BoundThompson", "ThompsonSampling", "draw"]
-
 
 def draw(model: FittedSurrogate, x: Array, rng: np.random.Generator) -> Array:
-    """One joint draw (m,) of the noise-free function at x (m, d), from a member and a fantasy
-    chosen at random."""
+    """Draw the noise-free function jointly at x (m, d), as (m,), from a random member and fantasy."""
     member = model.members[rng.integers(len(model.members))]
     posterior = member.posterior(x, joint=True)
     if posterior.covariance is None:
         raise MethodError(
-            "Thompson sampling needs a joint posterior; this model gives none: use another"
+            "Thompson sampling needs a joint posterior, which this model does not give; use another"
             " acquisition"
         )
     mean = posterior.mean[:, rng.integers(posterior.mean.shape[1])]
@@ -45,13 +46,11 @@ def draw(model: FittedSurrogate, x: Array, rng: np.random.Generator) -> Array:
 
 @dataclass(frozen=True)
 class ThompsonSampling(Acquisition):
-    """Minus a draw of the loss. ``context.settings["seed"]`` and the number of evaluated inputs
-    decide which draw; ``context.settings["cost_exponent"]`` how much a cost counts.
+    """Minus a draw of the loss, seeded by ``context.settings["seed"]`` and the number of evaluated
+    inputs; ``context.settings["cost_exponent"]`` is the exponent of the cost.
 
-    # doctest: +SKIP
-    >>> score = ThompsonSampling().bind({"loss": fitted}, Context(x, settings={"seed": 7}))
-    # doctest: +SKIP
-    >>> candidates[score(candidates).argmax()]
+        score = ThompsonSampling().bind({"loss": fitted}, Context(x, settings={"seed": 7}))
+        candidates[score(candidates).argmax()]
     """
 
     weighs: ClassVar[bool] = True
@@ -67,8 +66,8 @@ class ThompsonSampling(Acquisition):
 
 @dataclass(frozen=True)
 class BoundThompson(BoundAcquisition):
-    """The draw that belongs to a seed: the same rows give the same scores. ``aim``: the incumbent,
-    and the cost's exponent."""
+    """The draw of a seed: the same rows give the same scores. ``aim``: the incumbent, and the exponent
+    of the cost."""
 
     model: FittedSurrogate
     seed: tuple[int, ...]
@@ -91,7 +90,7 @@ class BoundThompson(BoundAcquisition):
         return np.where(holds, score, floor - outside)
 
     def _per_cost(self, drawn: Array, x: Array) -> Array:
-        """Minus the draw, or what it improves per cost^exponent."""
+        """Minus the draw, or its improvement per cost^exponent."""
         best, exponent = self.aim
         if self.cost is None or not np.isfinite(best):
             return -drawn

@@ -1,0 +1,1 @@
+"""Benchmarks of methods: test functions, recorded tables, the runner and its reports."""

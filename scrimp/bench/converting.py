@@ -1,5 +1,4 @@
-"""``scrimp bench convert``: results that others published, as tables of format 1 or as scores of
-checkpoints.
+"""``scrimp bench convert``: published results as tables of format 1 or as scores of checkpoints.
 
     convert("lcbench", Path("data_2k_lw.json"), Path("lcbench.npz"))
 
@@ -17,22 +16,23 @@ checkpoints.
 import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.bench.curve_tasks import EPOCHS, NetworkCurves
-from scrimp.bench.hpob import read_hpob
-from scrimp.bench.inferred_space import space_of_table
-from scrimp.bench.table_writing import TableDraft, config_rows, write_table
+from scrimp.bench.tables import TableDraft, config_rows, space_of_table, write_table
 from scrimp.bench.yahpo import read_yahpo, searched_parameters
+from scrimp.checkpoint_selection.score_files import read_results_folder, write_scores
 from scrimp.errors import TableError
 from scrimp.json_values import Config, Json, JsonObject
-from scrimp.selection.score_files import read_results_folder, write_scores
 from scrimp.space.designs import sobol_design
-
-__all__ = ["FORMATS", "convert"]
+from scrimp.space.parameter import Constant, Float
+from scrimp.space.parameter_contract import Parameter
+from scrimp.space.space import Pool, Space
 
 Array = NDArray[np.float64]
 
@@ -40,15 +40,14 @@ Runs = dict[str, list[tuple[Config, Array, Array | None]]]
 """By task: configuration, values (L,), and elapsed seconds (L,) where they are known."""
 
 CUT = "cut"
-"""The note of a table whose curves are shorter than some of the runs they come from."""
+"""Key of the note of a table whose curves are shorter than some runs of its source."""
 
 SAMPLED = 1_000
-"""Configurations of a surrogate's table."""
+"""Number of configurations in the table of a surrogate."""
 
 
 def convert(kind: str, source: Path, target: Path) -> str:
-    """Write ``target``; what it holds, in words. `TableError` for a source that does not follow its
-    format."""
+    """Write ``target``, and return a description; `TableError` for a source in another format."""
     if kind not in (*FORMATS, "lm-eval"):
         raise TableError(
             f"there is no format {kind!r}; there are {', '.join((*FORMATS, 'lm-eval'))}"
@@ -79,10 +78,11 @@ def convert(kind: str, source: Path, target: Path) -> str:
 
 
 def _curves(name: str, metric: str, runs: Runs, source: str) -> TableDraft:
-    """The draft of a table of curves; tasks may have configurations of their own."""
+    """Return the draft of a table of curves; tasks may have different configurations. A task with
+    fewer configurations than others repeats its first one, which `Table.task` leaves out."""
     if not any(runs.values()):
         raise TableError(
-            f"there are no training runs of {source} there; docs/tables.md says how its files lie"
+            f"there are no training runs of {source}; docs/tables.md describes its files"
         )
     space = space_of_table([config for rows in runs.values() for config, _, _ in rows])
     names = [str(item["name"]) for item in space]
@@ -98,9 +98,7 @@ def _curves(name: str, metric: str, runs: Runs, source: str) -> TableDraft:
     elapsed = np.zeros_like(value)
     for task, rows in enumerate(runs.values()):
         kept = [{key: config[key] for key in names} for config, _, _ in rows]
-        configs[task] = config_rows(
-            space, kept + kept[:1] * (count - len(kept))
-        )  # repeated rows are left out
+        configs[task] = config_rows(space, kept + kept[:1] * (count - len(kept)))
         for row, (_, found, seconds) in enumerate(rows):
             value[task, row] = found[:levels]
             elapsed[task, row] = 0.0 if seconds is None else seconds[:levels]
@@ -120,7 +118,7 @@ def _curves(name: str, metric: str, runs: Runs, source: str) -> TableDraft:
 
 
 def _cut(lengths: Mapping[tuple[str, int], int]) -> str:
-    """Why curves are shorter than some runs."""
+    """Describe why curves are shorter than some runs."""
     (task, row), least = min(lengths.items(), key=lambda item: item[1])
     return (
         f"cut to {least} of up to {max(lengths.values())} levels, because configuration {row} of"
@@ -129,8 +127,7 @@ def _cut(lengths: Mapping[tuple[str, int], int]) -> str:
 
 
 def _lcbench(source: Path, name: str) -> TableDraft:
-    """Values before training and after the last epoch are left out, as is usual: of 52, epochs 1 to
-    50 remain."""
+    """Read epochs 1 to 50 of 52, as is usual: without the values before training and of the last."""
     data = json.loads(source.read_text(encoding="utf-8"))
     runs: Runs = {}
     for task, entries in data.items():
@@ -169,7 +166,7 @@ def _fcnet(source: Path, name: str) -> TableDraft:
 
 
 def _taskset(source: Path, name: str) -> TableDraft:
-    """The first validation loss, mean over replicas; the value before training is left out."""
+    """Read the first validation loss, mean over replicas, without the value before training."""
     settings: dict[str, dict[str, Json]] = {}
     for path in source.glob("*.json"):
         for key, config in json.loads(path.read_text(encoding="utf-8")).items():
@@ -190,8 +187,8 @@ def _taskset(source: Path, name: str) -> TableDraft:
 
 
 def _nasbench201(source: Path, name: str) -> TableDraft:
-    """100 - accuracy per epoch, mean over seeds, of the held-out split that has the most epochs;
-    six choices of operations."""
+    """Read 100 - accuracy per epoch, mean over seeds, of the held-out split with the most epochs; the
+    parameters are six choices of operations."""
     found: dict[tuple[str, str], list[Array]] = {}
     with source.open(encoding="utf-8") as file:
         for line in file:
@@ -208,7 +205,7 @@ def _nasbench201(source: Path, name: str) -> TableDraft:
 
 
 def _accuracies(found: Mapping[str, float]) -> Array:
-    """Accuracies by epoch, of the split with the most of them; keys are SPLIT@EPOCH."""
+    """Return the accuracies by epoch of the split with the most epochs; keys are SPLIT@EPOCH."""
     splits: dict[str, dict[int, float]] = {}
     for key, accuracy in found.items():
         split, _, epoch = key.partition("@")
@@ -219,13 +216,7 @@ def _accuracies(found: Mapping[str, float]) -> Array:
 
 def _hpob(source: Path, name: str) -> TableDraft:
     path, _, chosen = str(source).partition("#")
-    spaces = read_hpob(Path(path))
-    if chosen not in spaces and (chosen or len(spaces) > 1):
-        raise TableError(
-            f"{path!r} has search spaces {', '.join(spaces)}; name one, as in"
-            f" {path}#{next(iter(spaces))}"
-        )
-    space = spaces[chosen or next(iter(spaces))]
+    space = hpob_space(path, chosen)
     names, tasks = list(space.space.searched), [space.task(task) for task in space.tasks]
     columns: list[JsonObject] = [
         {"name": column, "type": "float", "low": 0.0, "high": 1.0} for column in names
@@ -235,9 +226,8 @@ def _hpob(source: Path, name: str) -> TableDraft:
     value = np.full((len(tasks), count, 1), np.nan)
     for row, (pool, losses) in enumerate(tasks):
         table = np.array([[config[column] for column in names] for config in pool.configs])
-        configs[row] = np.concatenate(
-            [table, np.repeat(table[:1], count - len(table), axis=0)]
-        )  # repeats are left out
+        # Repeated rows are left out when the table is read.
+        configs[row] = np.concatenate([table, np.repeat(table[:1], count - len(table), axis=0)])
         value[row, : len(losses), 0] = losses
     notes = {"source": f"HPO-B, search space {space.name}"}
     return TableDraft(name, "1 - accuracy", columns, space.tasks, configs, value, notes=notes)
@@ -269,4 +259,99 @@ FORMATS: Mapping[str, Callable[[Path, str], TableDraft]] = {
     "hpob": _hpob,
     "yahpo": _yahpo,
 }
-"""What reads each format into a table; lm-eval makes scores instead."""
+"""The reader of each format, except for lm-eval, which gives scores."""
+
+
+@dataclass(frozen=True, eq=False)
+class HpobSpace:
+    """One search space: data sets by id, each with X (n, d) and y (n,)."""
+
+    name: str
+    tables: Mapping[str, Mapping[str, Json]]
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The data sets."""
+        return tuple(self.tables)
+
+    @cached_property
+    def space(self) -> Space:
+        """A float in [0, 1] for every column that varies anywhere."""
+        columns = np.concatenate([self._arrays(task)[0] for task in self.tasks])
+        parameters: dict[str, Parameter] = {}
+        for place in range(columns.shape[1]):
+            column = columns[:, place]
+            varies = float(column.max()) > float(column.min())
+            parameters[f"x{place}"] = Float(0.0, 1.0) if varies else Constant(float(column[0]))
+        return Space(parameters)
+
+    def task(self, name: str) -> tuple[Pool, NDArray[np.float64]]:
+        """Return the pool of a data set, each configuration once, and their losses 1 - y."""
+        if name not in self.tables:
+            raise TableError(
+                f"search space {self.name!r} has no data set {name!r}; it has"
+                f" {', '.join(self.tasks)}"
+            )
+        x, y = self._arrays(name)
+        _, first = np.unique(x, axis=0, return_index=True)
+        rows = np.sort(first)
+        names = list(self.space)
+        configs: list[Config] = [dict(zip(names, row, strict=True)) for row in x[rows].tolist()]
+        return Pool(self.space, configs), 1.0 - y[rows]
+
+    def _arrays(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        table = self.tables[name]
+        try:
+            x, y = np.asarray(table["X"], dtype=float), np.asarray(table["y"], dtype=float)
+        except (KeyError, TypeError, ValueError) as error:
+            raise TableError(
+                f"data set {name!r} of search space {self.name!r} has no X and y of numbers:"
+                f" {error}"
+            ) from None
+        y = y.reshape(len(y), -1)[:, 0] if y.ndim else y
+        if x.ndim != 2 or len(x) != len(y) or not ((x >= 0.0) & (x <= 1.0)).all():
+            raise TableError(
+                f"data set {name!r} of search space {self.name!r} has X of shape {x.shape} and"
+                f" {len(y)} values; X must have one row in the unit cube per value"
+            )
+        return x, y
+
+
+def is_hpob(path: Path) -> bool:
+    """Return True for JSON files, the format of HPO-B."""
+    return path.suffix.lower() == ".json"
+
+
+def read_hpob(path: Path) -> dict[str, HpobSpace]:
+    """The search spaces of a file, by id; `TableError` for what is not of this form."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise TableError(
+            f"there is no file {str(path)!r}; give the path of an HPO-B file"
+        ) from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise TableError(f"{str(path)!r} is not JSON: {error}") from None
+    good = isinstance(record, Mapping) and all(
+        isinstance(tables, Mapping)
+        and all(isinstance(one, Mapping) and {"X", "y"} <= set(one) for one in tables.values())
+        for tables in record.values()
+    )
+    if not good or not record:
+        raise TableError(
+            f'{str(path)!r} is not an HPO-B file; it must map spaces to data sets to {{"X": ..., "y":'
+            " ...}"
+        )
+    return {str(name): HpobSpace(str(name), tables) for name, tables in record.items()}
+
+
+def hpob_space(path: str, chosen: str) -> HpobSpace:
+    """Return the search space ``chosen`` of a file, or its only one for ""."""
+    spaces = read_hpob(Path(path))
+    if chosen not in spaces and (chosen or len(spaces) > 1):
+        wrong = f"no search space {chosen!r}, only" if chosen else "search spaces"
+        raise TableError(
+            f"{path!r} has {wrong} {', '.join(spaces)}; name one, as in"
+            f" {Path(path).name}#{next(iter(spaces))}"
+        )
+    return spaces[chosen or next(iter(spaces))]

@@ -15,38 +15,32 @@ format ("gp-curves-1"), name, metric, goal, space and budget. A model that was f
 
 import json
 import zipfile
+import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
-from scrimp.bench.described_space import check_meta, described_space
+from scrimp.bench.tables import Table, TaskTable, check_meta, described_space
 from scrimp.errors import TableError
-from scrimp.history.events import Config
-from scrimp.json_values import Scalar
+from scrimp.gp.columns import Column
+from scrimp.json_values import Config, Scalar
 from scrimp.space.parameter import Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
-
-__all__ = [
-    "FORMAT",
-    "CurveModel",
-    "Function",
-    "GPMean",
-    "PredictedRuns",
-    "curve_units",
-    "is_curve_model",
-    "read_curve_model",
-]
+from scrimp.surrogates.exact_gp import ExactGP, fitted_gp
+from scrimp.surrogates.forest import grow_forest
+from scrimp.surrogates.surrogate import Data
 
 Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 """From rows (m, d) of the unit cube to numbers (m,)."""
 
-FORMAT = "gp-curves-1"
+MODEL_FORMAT = "gp-curves-1"
 
 _SHAPES = {
     "inputs": "(n, d)",
@@ -58,8 +52,7 @@ _SHAPES = {
     "mean_curve": "(L,)",
     "components": "(k, L)",
 }
-"""The arrays of a file, by their sizes: n rows learned from, d parameters, k components, L
-levels."""
+"""The shapes of arrays: n rows learned from, d parameters, k components, L levels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +67,7 @@ class GPMean:
     scale: float
 
     def __call__(self, x: Array) -> Array:
-        """Its values (m,) at rows x (m, d)."""
+        """Return the values (m,) at rows x (m, d)."""
         left, right = x / self.length_scales, self.inputs / self.length_scales
         squared = (left**2).sum(axis=1)[:, None] + (right**2).sum(axis=1) - 2.0 * left @ right.T
         reach = np.sqrt(5.0 * np.maximum(squared, 0.0))
@@ -84,8 +77,8 @@ class GPMean:
 
 @dataclass(frozen=True, eq=False)
 class PredictedRuns:
-    """What n runs would give: values (n, L), NaN from where a run fails; cost of a level (n,); how
-    many levels each has (n,)."""
+    """Predictions for n runs: values (n, L), NaN from where a run fails; cost of a level (n,);
+    number of levels of each run (n,)."""
 
     value: Array
     cost: Array
@@ -141,8 +134,7 @@ class CurveModel:
 
 
 def _stretched(curve: Array, length: int) -> Array:
-    """A curve over shares 1/L, 2/L, ..., 1 of a run, read off at the levels of a run of that
-    length; NaN after its end."""
+    """Return a curve over shares 1/L, ..., 1 of a run at the levels of a run of that length."""
     total = len(curve)
     at = np.arange(1, length + 1) / length
     return np.concatenate(
@@ -151,8 +143,7 @@ def _stretched(curve: Array, length: int) -> Array:
 
 
 def curve_units(space: Space, configs: Sequence[Config]) -> Array:
-    """Rows (n, d) in the unit cube of the format, where every parameter reaches from 0 to 1; 0.5
-    where it does not exist."""
+    """Return rows (n, d) of the unit cube; 0.5 for a parameter that does not exist."""
     x = np.full((len(configs), len(space.searched)), 0.5)
     for column, name in enumerate(space.searched):
         rows = [row for row, config in enumerate(configs) if name in config]
@@ -161,8 +152,7 @@ def curve_units(space: Space, configs: Sequence[Config]) -> Array:
 
 
 def _places(parameter: Parameter, values: Sequence[Scalar]) -> Array:
-    """Places (n,) of values, the lowest at 0 and the highest at 1 (`Parameter.to_units` leaves half
-    a step at either end)."""
+    """Return places (n,) from 0 to 1 (`Parameter.to_units` leaves half a step at either end)."""
     ends = (parameter.low, parameter.high) if isinstance(parameter, Int) else parameter.grid or ()
     if not ends:
         return parameter.to_units(values)
@@ -171,10 +161,10 @@ def _places(parameter: Parameter, values: Sequence[Scalar]) -> Array:
 
 
 def is_curve_model(path: str | Path) -> bool:
-    """Whether the file is such a surrogate rather than a table."""
+    """Return True if the file is such a surrogate rather than a table."""
     try:
         with np.load(path, allow_pickle=False) as file:
-            return bool(json.loads(str(file["meta"]))["format"] == FORMAT)
+            return bool(json.loads(str(file["meta"]))["format"] == MODEL_FORMAT)
     except (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, zipfile.BadZipFile):
         return False
 
@@ -228,3 +218,187 @@ def _sized(name: str, arrays: Mapping[str, NDArray[Any]], sizes: dict[str, int])
             f"{name} has shape {array.shape}; it must be {_SHAPES[name]}, where {known}"
         )
     return array
+
+
+Rows = NDArray[np.intp]
+
+COMPONENTS = 8
+MIN_VARIANCE_FRACTION = 1e-3
+"""Minimum fraction of the variance that a component must explain."""
+
+ROWS = 400
+"""Rows that the hyperparameters of a Gaussian process are fitted to; its weights use all rows."""
+
+FEWEST = 10  # runs without failure that a surrogate needs
+HELD_OUT = 0.2
+
+
+@dataclass(frozen=True)
+class Quality:
+    """Quality of predictions for held-out runs: R2 and rank correlation of final values, and
+    accuracy of failures (None if no run fails).
+
+    ``best`` is the lowest value of the table, to compare with the lowest that the surrogate knows.
+    """
+
+    r2: float
+    rank_correlation: float
+    failing: float | None
+    rows: int
+    components: int
+    best: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Runs:
+    """All runs: places x (n, d), curves (n, L) over the share of the run, lengths, survived shares,
+    log seconds of a level."""
+
+    x: Array
+    curve: Array
+    length: Array
+    survived: Array
+    seconds: Array | None
+
+    @property
+    def whole(self) -> NDArray[np.bool_]:
+        """The runs that did not fail, as a mask."""
+        return np.asarray(self.survived >= 1.0)
+
+    def at(self, rows: Rows) -> "_Runs":
+        seconds = None if self.seconds is None else self.seconds[rows]
+        return _Runs(
+            self.x[rows], self.curve[rows], self.length[rows], self.survived[rows], seconds
+        )
+
+
+def fitted_gp_mean(x: Array, y: Array, rng: np.random.Generator) -> GPMean:
+    """Fit a Gaussian process (Matern-5/2, a length-scale per column), and return its mean."""
+    centre, spread = float(y.mean()), float(y.std()) or 1.0
+    data = Data(x, (y - centre) / spread)
+    chosen = rng.permutation(len(y))[:ROWS]
+    part = ExactGP.over([Column()] * x.shape[1]).fit(Data(x[chosen], data.y[chosen]), rng)
+    fitted = fitted_gp(part.prior, part.noise, data, part.state)
+    mean, amplitude, *scales = part.prior.values.tolist()
+    return GPMean(
+        x, fitted.alpha[:, 0], np.array(scales), amplitude, centre + spread * mean, spread
+    )
+
+
+KINDS: Mapping[str, Callable[[Array, Array, np.random.Generator], Function]] = {
+    "forest": grow_forest,
+    "gp": fitted_gp_mean,
+}
+"""A regression model from configurations to a number."""
+
+
+def fit_curve_model(table: Table, name: str, kind: str) -> tuple[CurveModel, Quality]:
+    """Fit a surrogate of one task; `TableError` if there are too few runs."""
+    if kind not in KINDS:
+        raise TableError(f"surrogate is {kind!r}; it must be one of {', '.join(KINDS)}")
+    if table.unit is None:
+        raise TableError(
+            f"table {table.name!r} has final values only; a surrogate of curves needs budgets"
+        )
+    task = table.task(name)
+    space = Space(task.pool.parameters)
+    runs = _runs(task, space)
+    count = int(runs.whole.sum())
+    if count < FEWEST:
+        raise TableError(
+            f"task {name!r} of table {table.name!r} has {count} runs without failure; a surrogate"
+            f" needs {FEWEST}"
+        )
+    log = bool((runs.curve[runs.whole] > 0.0).all())
+    if log:
+        runs = replace(runs, curve=np.log(np.where(runs.curve > 0.0, runs.curve, np.nan)))
+    rng = np.random.default_rng(zlib.crc32(f"{table.name}/{name}".encode()))
+    order = rng.permutation(len(runs.x))
+    kept, left = order[int(HELD_OUT * len(order)) :], order[: int(HELD_OUT * len(order))]
+    levels = tuple(float(level) for level in table.levels)
+    empty = CurveModel(
+        f"{table.name}-{name}-{kind}",
+        table.metric,
+        space,
+        table.unit,
+        levels,
+        np.zeros(0),
+        np.zeros((0, 0)),
+        (),
+        log,
+    )
+    tried = _learned(empty, runs.at(kept), kind, rng)
+    model = _learned(empty, runs, kind, rng)
+    return model, _quality(tried, runs.at(left), len(kept), float(np.nanmin(task.value)))
+
+
+def _runs(task: TaskTable, space: Space) -> _Runs:
+    levels = task.value.shape[1]
+    inside = np.arange(levels) < task.end[:, None]
+    finite = np.isfinite(task.value) | ~inside
+    first = np.where(finite.all(axis=1), task.end, finite.argmin(axis=1))
+    whole = first >= task.end
+    share = np.arange(1, levels + 1) / levels
+    curve = np.full(task.value.shape, np.nan)
+    for row in np.flatnonzero(whole):
+        end = int(task.end[row])
+        curve[row] = np.interp(share, np.arange(1, end + 1) / end, task.value[row, :end])
+    seconds = None
+    if task.elapsed is not None:
+        per_level = task.elapsed[np.arange(len(first)), np.maximum(first, 1) - 1] / np.maximum(
+            first, 1
+        )
+        usual = float(np.median(per_level[np.isfinite(per_level) & (per_level > 0.0)]))
+        seconds = np.log(np.where(np.isfinite(per_level) & (per_level > 0.0), per_level, usual))
+    x = curve_units(space, task.pool.configs)
+    return _Runs(x, curve, task.end.astype(float), first / task.end, seconds)
+
+
+def _learned(empty: CurveModel, runs: _Runs, kind: str, rng: np.random.Generator) -> CurveModel:
+    """The surrogate that learns from these runs."""
+    learn, whole = KINDS[kind], runs.whole
+    curves = runs.curve[whole]
+    centre = curves.mean(axis=0)
+    _, sizes, directions = np.linalg.svd(curves - centre, full_matrices=False)
+    count = max(
+        1, min(COMPONENTS, int((sizes**2 > MIN_VARIANCE_FRACTION * (sizes**2).sum()).sum()))
+    )
+    components = directions[:count]
+    scores = (curves - centre) @ components.T
+    survived, failing = None, 0.0
+    if not whole.all():
+        survived = learn(runs.x, runs.survived, rng)
+        failing = float(np.quantile(survived(runs.x), 1.0 - whole.mean()))  # as many fail as did
+    return replace(
+        empty,
+        mean_curve=centre,
+        components=components,
+        scores=tuple(learn(runs.x[whole], score, rng) for score in scores.T),
+        cost=None if runs.seconds is None else learn(runs.x, runs.seconds, rng),
+        end=learn(runs.x, np.log(runs.length), rng) if np.ptp(runs.length) > 0.0 else None,
+        survived=survived,
+        failing=failing,
+    )
+
+
+def _quality(model: CurveModel, runs: _Runs, rows: int, best: float) -> Quality:
+    """On runs that the model has not seen; values on the scale that it learned them on."""
+    whole = runs.whole
+    scores = np.column_stack([score(runs.x[whole]) for score in model.scores])
+    found = (model.mean_curve + scores @ model.components)[:, -1]
+    truth = runs.curve[whole][:, -1]
+    r2 = (
+        1.0 - float(((truth - found) ** 2).mean() / truth.var())
+        if truth.var() > 0.0
+        else float("nan")
+    )
+    ranks = (
+        np.corrcoef(rankdata(found), rankdata(truth))[0, 1]
+        if np.ptp(found) * np.ptp(truth) > 0.0
+        else np.nan
+    )
+    failing = None
+    if model.survived is not None and 0 < whole.sum() < len(whole):
+        said = model.survived(runs.x) < model.failing
+        failing = float(0.5 * (said[~whole].mean() + (~said[whole]).mean()))
+    return Quality(r2, float(ranks), failing, rows, len(model.scores), best)

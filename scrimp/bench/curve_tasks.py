@@ -1,10 +1,9 @@
-"""Training runs for comparisons: rows of a table, or a surrogate; with what one random full
-training is worth.
+"""Training runs for comparisons: rows of a table, or a surrogate, with the scale of their regret.
 
-Cost of a level: its elapsed seconds, or one unit; a level at which a run fails costs the median
-over the task. A *full* training is the mean over configurations of the cost to the end of their
-run. Regret is measured between the best value there is (0) and the median over configurations of
-the best along their run (1); runs without any finite value have none.
+A level costs its elapsed seconds, or one unit; a level at which a run fails costs the median over
+the task. A *full* training is the mean over configurations of the cost to the end of their run.
+Regret is 0 at the best value there is, and 1 at the median over configurations of the best value
+along their run; runs without any finite value are left out.
 
     task = table_curves(read_table("lcbench.npz"), "adult")
     task.curves.curve(config), task.scale.full, task.scale.regret(0.31)
@@ -12,48 +11,49 @@ the best along their run (1); runs without any finite value have none.
 
 import json
 import os
+import re
+import zipfile
 import zlib
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.bench.curve_model import CurveModel
-from scrimp.bench.tables import Table
-from scrimp.bench.yahpo import Network
+from scrimp.bench.curve_model import (
+    KINDS,
+    CurveModel,
+    Function,
+    GPMean,
+    Quality,
+    fit_curve_model,
+    is_curve_model,
+    read_curve_model,
+)
+from scrimp.bench.tables import Table, read_table
+from scrimp.bench.yahpo import Network, is_yahpo, read_yahpo
 from scrimp.errors import TableError
 from scrimp.executors.simulated import Curve, SimulatedCurves
-from scrimp.history.events import Config
-from scrimp.history.problem import Budget
+from scrimp.json_values import Config
 from scrimp.space.designs import sobol_design
 from scrimp.space.space import Pool, Space
-
-__all__ = [
-    "CurveTask",
-    "ModelCurves",
-    "NetworkCurves",
-    "NoisyCurves",
-    "Scale",
-    "SurrogateCurves",
-    "TableCurves",
-    "model_curves",
-    "network_curves",
-    "noisy",
-    "table_curves",
-]
+from scrimp.study_log.problem import Budget
+from scrimp.surrogates.forest import Forest
 
 Array = NDArray[np.float64]
 
 DESIGN = 2_048
-"""Sobol configurations that stand for all of a continuous space."""
+"""Number of Sobol configurations that represent a continuous space."""
 
 MODEL_DESIGN = 4_096
-"""The same for a `CurveModel`, which is quick to ask."""
+"""Number of Sobol configurations for a `CurveModel`, which is faster to evaluate."""
 
-CHUNK = 64  # configurations evaluated at once: keeps the network's layers in the cache
+CHUNK = 64
+"""Number of configurations evaluated at once, so that the network's layers fit into the cache."""
 
 EPOCHS = tuple(range(2, 52))
 """The epochs at which the LCBench network was trained well; level k is epoch k + 1."""
@@ -61,25 +61,24 @@ EPOCHS = tuple(range(2, 52))
 
 @dataclass(frozen=True)
 class Scale:
-    """The best value there is, the median over configurations of the best along their run, and the
-    cost of a full run."""
+    """The best value, the median of the best values along runs, and the cost of a full run."""
 
     best: float
     median: float
     full: float
 
     def regret(self, value: float) -> float:
-        """0 for the best there is, 1 for the median full training."""
+        """Return the regret of a value: 0 for the best, 1 for the median full training."""
         return (value - self.best) / (self.median - self.best) if self.median > self.best else 0.0
 
     def value(self, regret: float) -> float:
-        """The value that has this regret."""
+        """Return the value that has this regret."""
         return self.best + regret * (self.median - self.best)
 
 
 @dataclass(frozen=True, eq=False)
 class CurveTask:
-    """One task to tune on: where to search, how runs go, and how results are measured."""
+    """One task: its space, its budget, its training runs, and the scale of its regret."""
 
     space: Space
     budget: Budget
@@ -89,8 +88,7 @@ class CurveTask:
 
 @dataclass(frozen=True, eq=False)
 class TableCurves(SimulatedCurves):
-    """The rows of a task: values and costs (C, L), NaN where a run fails, and the number of levels
-    of each run (C,)."""
+    """Rows of a task: values and costs (C, L), NaN where a run fails, and lengths (C,)."""
 
     pool: Pool
     steps: tuple[float, ...]
@@ -111,7 +109,7 @@ class TableCurves(SimulatedCurves):
 
 
 def table_curves(table: Table, name: str) -> CurveTask:
-    """A task of a table as a pool of training runs."""
+    """Return a task of a table as a pool of training runs."""
     task = table.task(name)
     if table.unit is None:
         raise TableError(
@@ -139,7 +137,7 @@ def table_curves(table: Table, name: str) -> CurveTask:
 
 
 class SurrogateCurves(SimulatedCurves):
-    """Runs that can be asked of any configuration of a continuous space."""
+    """Predicted runs of any configuration of a continuous space."""
 
     @abstractmethod
     def arrays(self, configs: list[Config]) -> tuple[Array, Array]:
@@ -151,7 +149,7 @@ class SurrogateCurves(SimulatedCurves):
         return Curve(tuple(value[0].tolist()), tuple(cost[0].tolist()))
 
     def measured(self, space: Space, count: int) -> Scale:
-        """Best, median and full training over ``count`` Sobol configurations."""
+        """Return the scale over ``count`` Sobol configurations."""
         configs = sobol_design(space, count, np.random.default_rng(0))
         parts = [
             self.arrays(configs[start : start + CHUNK]) for start in range(0, len(configs), CHUNK)
@@ -167,8 +165,7 @@ class SurrogateCurves(SimulatedCurves):
 
 @dataclass(frozen=True, eq=False)
 class NetworkCurves(SurrogateCurves):
-    """Runs as the LCBench network predicts them: 100 - val_accuracy; cost by the running maximum of
-    ``time``, or units."""
+    """Runs of the LCBench network: 100 - val_accuracy; costs by ``time``, or units."""
 
     network: Network
     task: str
@@ -192,8 +189,7 @@ class NetworkCurves(SurrogateCurves):
 def network_curves(
     network: Network, task: str, unit_cost: bool = False, folder: Path | None = None
 ) -> CurveTask:
-    """A task of a surrogate as training runs; its scale is kept in ``folder``, where one is
-    given."""
+    """Return a task of a surrogate as training runs; its scale is cached in ``folder``."""
     network.check_task(task)
     curves = NetworkCurves(network, task, unit_cost)
     kept = (
@@ -213,12 +209,11 @@ class ModelCurves(SurrogateCurves):
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """Those of the file."""
+        """The model's levels."""
         return self.model.levels
 
     def arrays(self, configs: list[Config]) -> tuple[Array, Array]:
-        """Values and costs of each level, (n, L) each; a level after the end of its run costs
-        nothing."""
+        """Return values and costs of levels, (n, L) each; a level after the end costs nothing."""
         runs = self.model.runs(configs)
         inside = np.arange(runs.value.shape[1]) < runs.end[:, None]
         return runs.value, np.where(inside, runs.cost[:, None], 0.0)
@@ -233,8 +228,7 @@ class ModelCurves(SurrogateCurves):
 def model_curves(
     model: CurveModel, folder: Path | None = None, scale: Scale | None = None
 ) -> CurveTask:
-    """A surrogate as training runs without noise; its scale, where it is not given, is kept in
-    ``folder``, if there is one."""
+    """Return a surrogate as runs without noise; its scale is given or cached in ``folder``."""
     curves = ModelCurves(model)
     if scale is None:
         kept = None if folder is None else folder / f"{model.name}.scale.json"
@@ -246,8 +240,8 @@ def model_curves(
 
 @dataclass(frozen=True, eq=False)
 class NoisyCurves(SimulatedCurves):
-    """Runs whose every report is off by a factor 1 + ``noise`` * a standard normal draw; a seed
-    gives a configuration one run."""
+    """Runs whose every report is multiplied by 1 + ``noise`` times a standard normal draw; the draws
+    depend on the seed and the configuration."""
 
     runs: SimulatedCurves
     noise: float
@@ -269,17 +263,223 @@ class NoisyCurves(SimulatedCurves):
 
 
 def noisy(task: CurveTask, noise: float, seed: int) -> CurveTask:
-    """The same task with noise in every report; its scale remains that of the runs without."""
+    """Return the task with noise in every report; the scale remains that of the noiseless runs."""
     return replace(task, curves=NoisyCurves(task.curves, noise, seed))
 
 
 def _kept(path: Path | None, measure: Callable[[], Scale]) -> Scale:
-    """What the file holds, or else what is measured now and written there."""
+    """Read the scale from the file; if there is none, measure it and write it there."""
     if path is not None and path.exists():
         return Scale(**json.loads(path.read_text(encoding="utf-8")))
     scale = measure()
     if path is not None:
         draft = path.with_suffix(f".{os.getpid()}")
         draft.write_text(json.dumps(asdict(scale)), encoding="utf-8")
-        draft.replace(path)  # several processes may write it, never half of it
+        # Other processes may read the file meanwhile.
+        draft.replace(path)
     return scale
+
+
+FITTED_FORMAT = "fitted-curves-1"
+
+_CLASSES: dict[str, type[Any]] = {"forest": Forest, "gp": GPMean}
+
+
+@dataclass(frozen=True, eq=False)
+class KeptSurrogate:
+    """A surrogate, its quality on held-out runs, and the scale of its regret."""
+
+    model: CurveModel
+    quality: Quality
+    scale: Scale
+
+
+def kept_surrogate(table: Table, task: str, kind: str, folder: Path | None) -> KeptSurrogate:
+    """Return the surrogate in ``folder``, or fit one and save it there unless it is None."""
+    mark = _fingerprint(table, task)
+    name = re.sub(r"[^\w.-]+", "_", f"{table.name}-{task}-{kind}")
+    path = None if folder is None else folder / f"{name}.surrogate.npz"
+    found = None if path is None else _read(path, mark, kind)
+    if found is not None:
+        return found
+    model, quality = fit_curve_model(table, task, kind)
+    made = KeptSurrogate(model, quality, model_curves(model).scale)
+    if path is not None:
+        _write(path, made, mark)
+    return made
+
+
+def fit_note(task: str, kept: KeptSurrogate) -> str:
+    """Return a line about the quality of the surrogate."""
+    quality = kept.quality
+    failing = ""
+    if quality.failing is not None:
+        failing = f", accuracy of failures {quality.failing:.2f} (0.5 is chance)"
+    return (
+        f"{task}: held-out final values R2 {quality.r2:.2f}, rank correlation"
+        f" {quality.rank_correlation:.2f}{failing}; best {kept.scale.best:.4g}, of the table"
+        f" {quality.best:.4g}"
+    )
+
+
+def _fingerprint(table: Table, task: str) -> int:
+    row = table.tasks.index(task) if task in table.tasks else 0
+    configs = table.configs if table.configs.ndim == 2 else table.configs[row]
+    return zlib.crc32(
+        np.ascontiguousarray(table.value[row]).tobytes(),
+        zlib.crc32(np.ascontiguousarray(configs).tobytes()),
+    )
+
+
+def _write(path: Path, kept: KeptSurrogate, mark: int) -> None:
+    model = kept.model
+    functions: dict[str, Function | None] = {
+        f"score.{place}": score for place, score in enumerate(model.scores)
+    }
+    functions |= {"cost": model.cost, "end": model.end, "survived": model.survived}
+    there = {name: function for name, function in functions.items() if function is not None}
+    arrays = {
+        f"{name}.{field.name}": np.asarray(getattr(function, field.name))
+        for name, function in there.items()
+        for field in fields(function)  # type: ignore[arg-type]  # every kind of function is a dataclass
+    }
+    meta = {
+        "format": FITTED_FORMAT,
+        "mark": mark,
+        "functions": list(there),
+        "space": model.space.to_json(),
+        "quality": asdict(kept.quality),
+        "scale": asdict(kept.scale),
+        **{
+            name: getattr(model, name)
+            for name in ("name", "metric", "unit", "levels", "log", "failing")
+        },
+    }
+    draft = path.with_suffix(f".{os.getpid()}.npz")
+    np.savez(
+        draft,
+        meta=json.dumps(meta),
+        mean_curve=model.mean_curve,
+        components=model.components,
+        **arrays,  # type: ignore[arg-type]
+    )
+    draft.replace(path)
+
+
+def _read(path: Path, mark: int, kind: str) -> KeptSurrogate | None:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        meta = json.loads(str(arrays["meta"]))
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+    if meta.get("format") != FITTED_FORMAT or meta.get("mark") != mark:
+        return None
+    functions = {name: _function(_CLASSES[kind], name, arrays) for name in meta["functions"]}
+    model = CurveModel(
+        meta["name"],
+        meta["metric"],
+        Space.from_json(meta["space"]),
+        meta["unit"],
+        tuple(meta["levels"]),
+        arrays["mean_curve"],
+        arrays["components"],
+        tuple(functions[name] for name in meta["functions"] if name.startswith("score.")),
+        meta["log"],
+        functions.get("cost"),
+        functions.get("end"),
+        functions.get("survived"),
+        meta["failing"],
+    )
+    return KeptSurrogate(model, Quality(**meta["quality"]), Scale(**meta["scale"]))
+
+
+def _function(kind: type[Any], name: str, arrays: Mapping[str, NDArray[Any]]) -> Function:
+    given = [arrays[f"{name}.{field.name}"] for field in fields(kind)]
+    made: Function = kind(*(array if array.ndim else float(array) for array in given))
+    return made
+
+
+UNIT_COST = ":unit-cost"
+"""Suffix of the name of a table whose levels cost one unit each."""
+
+NOISE = 0.005
+"""Relative noise of every report of a surrogate without noise of its own."""
+
+
+@dataclass(frozen=True, eq=False)
+class CurveFile:
+    """The tasks of one file.
+
+    ``noise`` is the relative noise of reports. ``check`` raises `TableError` for a task that the
+    file does not have; ``task`` returns one; ``note`` describes the quality of a task's surrogate,
+    if it has one.
+    """
+
+    name: str
+    tasks: tuple[str, ...]
+    noise: float
+    check: Callable[[str], object]
+    task: Callable[[str], CurveTask]
+    note: Callable[[str], str] = lambda _: ""
+
+
+@lru_cache(maxsize=8)
+def open_curves(path: str | Path, unit_cost: bool = False, folder: Path | None = None) -> CurveFile:
+    """Return the tasks of the file at ``path``; ``folder`` caches the scales of surrogates.
+    `TableError` if it is neither a table nor a surrogate."""
+    if is_modelled(path):
+        kind, _, fitted_to = str(path).partition(":")
+        return _fitted(kind, fitted_to, unit_cost, folder)
+    if is_yahpo(path):
+        network = read_yahpo(path)
+        name = network.name + UNIT_COST * unit_cost
+        make = lru_cache(maxsize=64)(lambda task: network_curves(network, task, unit_cost, folder))
+        return CurveFile(name, network.tasks, 0.0, network.check_task, make)
+    if unit_cost:
+        raise TableError(f"{str(path)!r} has its own costs of levels; leave out --unit-cost")
+    if is_curve_model(path):
+        model = read_curve_model(path)
+        make = lru_cache(maxsize=1)(lambda _: model_curves(model, folder))
+        return CurveFile(
+            model.name, (model.name,), NOISE, lambda task: _only(task, model.name), make
+        )
+    table = read_table(path)
+    make = lru_cache(maxsize=64)(lambda task: table_curves(table, task))
+    return CurveFile(table.name, table.tasks, 0.0, table.task, make)
+
+
+def is_modelled(path: str | Path) -> bool:
+    """Return True if surrogates replace the table at ``path`` (see `modelled_curves`)."""
+    return str(path).startswith(tuple(f"{kind}:" for kind in KINDS))
+
+
+def modelled_curves(path: Path, kind: str) -> Path:
+    """Return the path that names surrogates of ``kind`` for a table; ``path`` for ""."""
+    if not kind:
+        return path
+    if kind not in KINDS:
+        raise TableError(f"surrogate is {kind!r}; it must be one of {', '.join(KINDS)}")
+    if is_yahpo(path) or is_curve_model(path):
+        raise TableError(f"{str(path)!r} is a surrogate already; leave out --surrogate {kind}")
+    return Path(f"{kind}:{path}")
+
+
+def _fitted(kind: str, path: str, unit_cost: bool, folder: Path | None) -> CurveFile:
+    if unit_cost:
+        raise TableError(f"{path!r} has its own costs of levels; leave out --unit-cost")
+    table = read_table(path)
+    kept = lru_cache(maxsize=64)(lambda task: kept_surrogate(table, task, kind, folder))
+    return CurveFile(
+        f"{table.name}-{kind}",
+        table.tasks,
+        NOISE,
+        table.task,
+        lambda task: model_curves(kept(task).model, scale=kept(task).scale),
+        lambda task: fit_note(task, kept(task)),
+    )
+
+
+def _only(task: str, known: str) -> None:
+    if task != known:
+        raise TableError(f"surrogate {known!r} has no task {task!r}; its only one is {known}")

@@ -22,8 +22,6 @@ import numpy as np
 if TYPE_CHECKING:
     from scrimp.json_values import Config, Json
 
-__all__ = ["FORMULAS", "Formula", "Recorder", "speed_data"]
-
 
 @dataclass(frozen=True)
 class Formula:
@@ -75,8 +73,7 @@ class Recorder:
 
 
 def speed_data(count: int, dimension: int = 6) -> tuple[np.ndarray, np.ndarray]:
-    """Uniform points in the unit cube, (count, 6), and Hartmann 6 there, (count,): a longer list
-    begins with the shorter."""
+    """Return uniform points (count, 6) and Hartmann 6 there; a longer list begins with a shorter."""
     points = np.random.default_rng(20240117).random((count, dimension))
     return points, np.array([_hartmann(point, HARTMANN6_A, HARTMANN6_P) for point in points])
 
@@ -187,8 +184,7 @@ def _mixed(config: Config) -> float:
 
 
 def _failing(config: Config) -> float:
-    """Hartmann 3 where half of the cube fails, part of it beside the minimum at (0.11, 0.56,
-    0.85)."""
+    """Hartmann 3 where half of the cube fails, some of it near the minimum (0.11, 0.56, 0.85)."""
     if config["x2"] > 0.65:
         raise FloatingPointError(f"diverged: x2 = {config['x2']} is above 0.65")
     return math.nan if config["x1"] > 0.75 else _hartmann3(config)

@@ -1,23 +1,21 @@
-"""Small learning tasks out of data that scikit-learn carries or makes: nothing is downloaded.
+"""Small learning tasks from the data sets and generators of scikit-learn; nothing is downloaded.
 
-    # at most 300 rows to train on, and as many to judge by
+    # at most 300 rows to train on, and as many to validate
     split("digits", rows=300, seed=0)
 
-Flowers, wines, tumours, digits and diabetes are measurements; tasks that a function of scikit-learn
-makes are named after it.
+Flowers, wines, tumours, digits and diabetes are measurements; generated tasks are named after their
+function in scikit-learn.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.errors import TableError
-from scrimp.json_values import Json
-
-__all__ = ["CLASSIFICATION", "REGRESSION", "Split", "need_sklearn", "split"]
+from scrimp.json_values import Config, Json, Scalar
 
 Array = NDArray[Any]
 Pair = tuple[Array, Array]
@@ -25,8 +23,7 @@ Pair = tuple[Array, Array]
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A task: rows to train on and rows to judge by, and whether targets are classes 0, 1, ... or
-    numbers."""
+    """A task: rows for training and validation, with classes 0, 1, ... or numbers as targets."""
 
     name: str
     classification: bool
@@ -37,8 +34,8 @@ class Split:
 
     @property
     def features(self) -> list[float]:
-        """Descriptors: log rows, log columns, classes (0: numbers), share of the commonest, of the
-        first principal direction."""
+        """Descriptors: log rows, log columns, number of classes (0 for numbers), share of the most
+        common class, share of variance along the first principal direction."""
         centred = (self.x - self.x.mean(axis=0)) / np.maximum(self.x.std(axis=0), 1e-12)
         variances = np.linalg.svd(centred, compute_uv=False) ** 2
         counts = np.unique(self.y, return_counts=True)[1] if self.classification else np.zeros(0)
@@ -54,7 +51,7 @@ class Split:
 
 
 def need_sklearn() -> None:
-    """`TableError` with the remedy where scikit-learn is not installed."""
+    """Raise `TableError` if scikit-learn is not installed."""
     try:
         import sklearn  # noqa: F401
     except ModuleNotFoundError:
@@ -81,49 +78,42 @@ def _made(name: str, **settings: Json) -> Callable[[], Pair]:
     return make
 
 
-def _digits(keep: tuple[int, ...]) -> Pair:
-    x, y = _carried("digits")
-    chosen = np.isin(y, keep)
-    return x[chosen], np.searchsorted(keep, y[chosen])
+def _changed(name: str, change: Callable[[Array, Array], Pair]) -> Callable[[], Pair]:
+    """Return a maker of the data set with other columns or targets."""
+    return lambda: change(*_carried(name))
 
 
 def _relabelled(name: str, rule: Callable[[Array], Array]) -> Callable[[], Pair]:
-    def make() -> Pair:
-        x, y = _carried(name)
-        return x, rule(y)
-
-    return make
+    return _changed(name, lambda x, y: (x, rule(y)))
 
 
 def _part(name: str, columns: slice) -> Callable[[], Pair]:
-    def make() -> Pair:
-        x, y = _carried(name)
-        return x[:, columns], y
-
-    return make
+    return _changed(name, lambda x, y: (x[:, columns], y))
 
 
-def _spoilt(name: str, pixels: float, labels: float) -> Callable[[], Pair]:
-    """Noise of that standard deviation on every column, and a share of the labels drawn at
-    random."""
+def _column(name: str, column: int) -> Callable[[], Pair]:
+    """Return a maker of the task to predict one column from all others."""
+    return _changed(name, lambda x, y: (np.delete(x, column, axis=1), x[:, column]))
 
-    def make() -> Pair:
-        x, y = _carried(name)
+
+def _digits(*keep: int) -> Callable[[], Pair]:
+    def change(x: Array, y: Array) -> Pair:
+        chosen = np.isin(y, keep)
+        return x[chosen], np.searchsorted(keep, y[chosen])
+
+    return _changed("digits", change)
+
+
+def _noisy(name: str, pixels: float, labels: float) -> Callable[[], Pair]:
+    """Return a maker with noise of that standard deviation on every column, and a share of the
+    labels drawn at random."""
+
+    def change(x: Array, y: Array) -> Pair:
         rng = np.random.default_rng(7)
         wrong = rng.random(len(y)) < labels
         return x + pixels * rng.standard_normal(x.shape), np.where(wrong, rng.permutation(y), y)
 
-    return make
-
-
-def _foretold(name: str, column: int) -> Callable[[], Pair]:
-    """One column from all the others."""
-
-    def make() -> Pair:
-        x, _ = _carried(name)
-        return np.delete(x, column, axis=1), x[:, column]
-
-    return make
+    return _changed(name, change)
 
 
 def _classes(**settings: Json) -> Callable[[], Pair]:
@@ -135,12 +125,12 @@ CLASSIFICATION: Mapping[str, Callable[[], Pair]] = {
     "breast-cancer": lambda: _carried("breast_cancer"),
     "wine": lambda: _carried("wine"),
     "iris": lambda: _carried("iris"),
-    "digits-noisy-labels": _spoilt("digits", 0.0, 0.2),
-    "digits-noisy-pixels": _spoilt("digits", 5.0, 0.0),
+    "digits-noisy-labels": _noisy("digits", 0.0, 0.2),
+    "digits-noisy-pixels": _noisy("digits", 5.0, 0.0),
     "digits-parity": _relabelled("digits", lambda y: y % 2),
     "digits-above-4": _relabelled("digits", lambda y: (y > 4).astype(int)),
-    "digits-3-5-8-9": lambda: _digits((3, 5, 8, 9)),
-    "digits-1-4-7": lambda: _digits((1, 4, 7)),
+    "digits-3-5-8-9": _digits(3, 5, 8, 9),
+    "digits-1-4-7": _digits(1, 4, 7),
     "digits-upper-half": _part("digits", slice(0, 32)),
     "breast-cancer-means": _part("breast_cancer", slice(0, 10)),
     "breast-cancer-errors": _part("breast_cancer", slice(10, 20)),
@@ -175,19 +165,16 @@ REGRESSION: Mapping[str, Callable[[], Pair]] = {
     ),
     "swiss-roll": _made("swiss_roll", n_samples=600, noise=1.0),
     "s-curve": _made("s_curve", n_samples=600, noise=0.3),
-    "wine-alcohol": _foretold("wine", 0),
-    "tumour-texture": _foretold("breast_cancer", 1),
-    "petal-width": _foretold("iris", 3),
+    "wine-alcohol": _column("wine", 0),
+    "tumour-texture": _column("breast_cancer", 1),
+    "petal-width": _column("iris", 3),
 }
 """Tasks with numbers, by name."""
 
 
 def split(name: str, rows: int, seed: int) -> Split:
-    """The task of that name, shuffled by the seed: half of it, at most ``rows``, to train, and as
-    many to judge.
-
-    Numbers to foretell are standardised.
-    """
+    """Return the task of that name, shuffled by the seed: half of it, at most ``rows``, for training,
+    and as many for validation. Numeric targets are standardised."""
     classification = name in CLASSIFICATION
     x, y = (CLASSIFICATION if classification else REGRESSION)[name]()
     if classification:
@@ -198,3 +185,192 @@ def split(name: str, rows: int, seed: int) -> Split:
     if not classification:
         y = (y - y[train].mean()) / y[train].std()
     return Split(name, classification, x[train], y[train], x[valid], y[valid])
+
+
+def _float(name: str, low: float, high: float, **more: Json) -> dict[str, Json]:
+    return {"name": name, "type": "float", "low": low, "high": high, **more}
+
+
+def _log(name: str, low: float, high: float, **more: Json) -> dict[str, Json]:
+    return _float(name, low, high, log=True, **more)
+
+
+def _int(name: str, low: int, high: int, **more: Json) -> dict[str, Json]:
+    return {"name": name, "type": "int", "low": low, "high": high, **more}
+
+
+def _choice(name: str, *choices: Scalar, **more: Json) -> dict[str, Json]:
+    return {"name": name, "type": "choice", "choices": list(choices), **more}
+
+
+def _ordinal(name: str, *choices: Scalar, **more: Json) -> dict[str, Json]:
+    return {"name": name, "type": "ordinal", "choices": list(choices), **more}
+
+
+class Model(Protocol):
+    """The methods of a scikit-learn estimator that are used here."""
+
+    def fit(self, x: Array, y: Array) -> "Model": ...
+
+    def predict(self, x: Array) -> Array: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """The description of a space, and a function that builds the estimator of a configuration, for
+    classes (True) or numbers (False)."""
+
+    space: tuple[Mapping[str, Json], ...]
+    build: Callable[[Config, bool], Model]
+
+
+def _scaled(model: Model, *before: object) -> Model:
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    pipeline: Model = make_pipeline(StandardScaler(), *before, model)
+    return pipeline
+
+
+def _svm(config: Config, classes: bool) -> Model:
+    """Build a machine that fails if it has not converged after 3,000 iterations."""
+    from sklearn.svm import SVC, SVR
+
+    return _scaled((SVC if classes else SVR)(**config, max_iter=3_000))
+
+
+def _forest(config: Config, classes: bool) -> Model:
+    from sklearn.ensemble import (
+        ExtraTreesClassifier,
+        ExtraTreesRegressor,
+        RandomForestClassifier,
+        RandomForestRegressor,
+    )
+
+    given = dict(config)
+    kind = given.pop("kind")
+    pairs = {
+        "forest": (RandomForestRegressor, RandomForestClassifier),
+        "extra": (ExtraTreesRegressor, ExtraTreesClassifier),
+    }
+    model: Model = pairs[kind][classes](n_estimators=20, random_state=0, **given)
+    return model
+
+
+def _adaptive(config: Config, classes: bool) -> Model:
+    from sklearn.ensemble import AdaBoostClassifier, AdaBoostRegressor
+
+    model: Model = (AdaBoostClassifier if classes else AdaBoostRegressor)(**config, random_state=0)
+    return model
+
+
+def _boosting(config: Config, classes: bool) -> Model:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
+    model: Model = kind(**config, early_stopping=False, random_state=0)
+    return model
+
+
+def _network(config: Config, classes: bool) -> Model:
+    from sklearn.neural_network import MLPClassifier, MLPRegressor
+
+    given = dict(config)
+    sizes = (given.pop("width"),) * given.pop("depth")
+    kind = MLPClassifier if classes else MLPRegressor
+    return _scaled(
+        kind(hidden_layer_sizes=sizes, max_iter=25, n_iter_no_change=25, random_state=0, **given)
+    )
+
+
+def _neighbours(config: Config, classes: bool) -> Model:
+    from sklearn.decomposition import PCA
+    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+
+    given = dict(config)
+    before = [PCA(given.pop("share"), random_state=0)] if given.pop("project") else []
+    return _scaled((KNeighborsClassifier if classes else KNeighborsRegressor)(**given), *before)
+
+
+def _linear(config: Config, classes: bool) -> Model:
+    from sklearn.linear_model import SGDClassifier, SGDRegressor
+
+    given = dict(config)
+    robust, scaled = given.pop("robust"), given.pop("scaled")
+    losses = ("modified_huber", "log_loss") if classes else ("huber", "squared_error")
+    model = (SGDClassifier if classes else SGDRegressor)(
+        loss=losses[0] if robust else losses[1],
+        max_iter=given.pop("epochs"),
+        tol=None,
+        random_state=0,
+        **given,
+    )
+    return _scaled(model) if scaled else model
+
+
+FAMILIES: Mapping[str, Family] = {
+    "svm": Family(
+        (
+            _choice("kernel", "rbf", "linear", "poly"),
+            _log("C", 1e-3, 1e3),
+            _log("gamma", 1e-4, 10.0, when={"kernel": ["rbf", "poly"]}),
+            _int("degree", 2, 4, when={"kernel": "poly"}),
+        ),
+        _svm,
+    ),
+    "ada-boost": Family((_int("n_estimators", 1, 40, log=True), _log("learning_rate", 0.01, 4.0)), _adaptive),
+    "random-forest": Family(
+        (
+            _choice("kind", "forest", "extra"),
+            _float("max_features", 0.05, 1.0),
+            _int("min_samples_leaf", 1, 30, log=True),
+            _int("max_depth", 1, 20, log=True),
+            _choice("bootstrap", True, False),
+            _float("max_samples", 0.1, 1.0, when={"bootstrap": True}),
+        ),
+        _forest,
+    ),
+    "gradient-boosting": Family(
+        (
+            _log("learning_rate", 0.005, 1.0),
+            _int("max_iter", 2, 60, log=True),
+            _int("max_leaf_nodes", 2, 32, log=True),
+            _int("min_samples_leaf", 1, 40, log=True),
+            _log("l2_regularization", 1e-4, 100.0),
+            _float("max_features", 0.1, 1.0),
+        ),
+        _boosting,
+    ),
+    "mlp": Family(
+        (
+            _choice("solver", "adam", "sgd"),
+            _log("learning_rate_init", 1e-4, 1.0),
+            _float("momentum", 0.0, 0.99, when={"solver": "sgd"}),
+            _log("alpha", 1e-6, 1.0),
+            _ordinal("batch_size", 16, 32, 64, 128),
+            _ordinal("width", 4, 8, 16, 32, 64),
+            _int("depth", 1, 3),
+            _choice("activation", "relu", "tanh"),
+        ),
+        _network,
+    ),
+    "k-nearest": Family((_int("n_neighbors", 1, 120, log=True), _choice("weights", "uniform", "distance"),
+                         _float("p", 1.0, 4.0), _choice("project", True, False),
+                         _float("share", 0.3, 0.99, when={"project": True})), _neighbours),
+    "linear": Family(
+        (
+            _choice("robust", True, False),
+            _choice("scaled", True, False),
+            _choice("penalty", "l2", "l1", "elasticnet"),
+            _float("l1_ratio", 0.0, 1.0, when={"penalty": "elasticnet"}),
+            _log("alpha", 1e-6, 1.0),
+            _choice("learning_rate", "constant", "invscaling", "adaptive"),
+            _log("eta0", 1e-4, 1.0),
+            _float("power_t", 0.1, 0.9, when={"learning_rate": "invscaling"}),
+            _int("epochs", 3, 60, log=True),
+            _choice("average", True, False),
+        ),
+        _linear,
+    ),
+}  # fmt: skip
+"""Families with 2 to 10 mixed parameters; svm, mlp, k-nearest and linear may fail."""

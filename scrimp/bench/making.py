@@ -1,22 +1,41 @@
-"""What the makers of tables share: how much to make, and which configurations."""
+"""``scrimp bench make``: tables of curves, transfer tasks and checkpoints, from models trained here."""
 
-from collections.abc import Sequence
+import csv
+import os
+import time
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from scrimp.bench.described_space import described_space
-from scrimp.history.events import Config
-from scrimp.json_values import JsonObject
+from scrimp.bench.made_data import (
+    CLASSIFICATION,
+    FAMILIES,
+    REGRESSION,
+    Array,
+    Family,
+    Split,
+    need_sklearn,
+    split,
+)
+from scrimp.bench.results import Cell, RunHead
+from scrimp.bench.runner import run_cells
+from scrimp.bench.tables import TableDraft, config_rows, described_space, write_table
+from scrimp.errors import TableError
+from scrimp.json_values import Config, Json, JsonObject
 from scrimp.space.designs import sobol_design
 
-__all__ = ["MakingSettings", "drawn"]
+if TYPE_CHECKING:
+    from sklearn.neural_network import MLPClassifier
 
 
 @dataclass(frozen=True)
 class MakingSettings:
-    """The seed, how many configurations, and whether everything is small (for tests, and for a
-    first look)."""
+    """The seed, the number of configurations, and a flag for small tables."""
 
     seed: int = 0
     configs: int = 96
@@ -24,11 +43,345 @@ class MakingSettings:
 
     @property
     def size(self) -> str:
-        """As it stands in the record of the work."""
+        """The size as recorded with the work: small or full."""
         return "small" if self.small else "full"
 
 
 def drawn(space: Sequence[JsonObject], seed: int, count: int) -> list[Config]:
-    """The first ``count`` configurations of the Sobol sequence of a space (a description) and a
-    seed: more begin alike."""
+    """Return the first ``count`` configurations of the Sobol sequence of a described space and a
+    seed; a larger count starts with the same ones."""
     return sobol_design(described_space(list(space)), count, np.random.default_rng(seed))
+
+
+MAKERS = ("curves", "transfer", "checkpoints")
+
+CONFIGS = {"curves": 256, "transfer": 96, "checkpoints": 0}
+"""Default number of configurations."""
+
+
+def make_tables(
+    name: str,
+    folder: Path,
+    settings: MakingSettings,
+    workers: int = 2,
+    families: Sequence[str] = ("all",),
+    times: bool = False,
+) -> list[Path]:
+    """Make the tables of that name in ``folder``; return their paths."""
+    if name not in MAKERS:
+        raise TableError(f"there is no maker of {name!r}; there are {', '.join(MAKERS)}")
+    chosen = chosen_families(families)
+    need_sklearn()
+    folder.mkdir(parents=True, exist_ok=True)
+    work = folder / "work.jsonl"
+    if name == "checkpoints":
+        done = run_cells(checkpoint_work(settings), work, workers)
+        return write_checkpoints(folder, cast("list[CheckpointWork]", done))
+    if name == "curves":
+        done = run_cells(curve_work(settings), work, workers)
+        write_curves(folder / "curves.npz", settings, cast("list[CurveWork]", done), times)
+        return [folder / "curves.npz"]
+    cells = [cell for family in chosen for cell in transfer_work(family, settings)]
+    records = cast("list[TransferWork]", run_cells(cells, work, workers))
+    for family in chosen:
+        own = [record for record in records if record["table"] == family]
+        write_transfer(folder / f"{family}.npz", family, settings, own)
+    return [folder / f"{family}.npz" for family in chosen]
+
+
+SPACE: tuple[Mapping[str, Json], ...] = (
+    {"name": "learning_rate_init", "type": "float", "low": 1e-4, "high": 1.0, "log": True},
+    {"name": "solver", "type": "choice", "choices": ["adam", "sgd"]},
+    {"name": "momentum", "type": "float", "low": 0.0, "high": 0.99, "when": {"solver": "sgd"}},
+    {"name": "alpha", "type": "float", "low": 1e-6, "high": 1.0, "log": True},
+    {"name": "batch_size", "type": "ordinal", "choices": [16, 32, 64, 128, 256]},
+    {"name": "width", "type": "ordinal", "choices": [8, 16, 32, 64, 128]},
+    {"name": "depth", "type": "int", "low": 1, "high": 3},
+    {"name": "activation", "type": "choice", "choices": ["relu", "tanh"]},
+)
+"""Eight parameters, one of them conditional."""
+
+TASKS = ("digits", "digits-noisy-labels", "breast-cancer", "hastie", "classification-wide")
+EPOCHS = 27
+ROWS = 600
+MIN_PROBABILITY = 1e-7
+"""Lower bound of predicted probabilities."""
+
+
+def curve_work(settings: MakingSettings) -> list[Cell]:
+    """Return the cells, one per configuration."""
+    fixed = "make-curves", "network", settings.size
+    return [Cell(*fixed, f"{number}", settings.seed, 1) for number in range(settings.configs)]
+
+
+class CurveWork(RunHead):
+    """One configuration on every task: losses by epoch, None once it diverged, and seconds."""
+
+    value: list[list[float | None]]
+    elapsed: list[list[float]]
+
+
+def run_curve_work(cell: Cell) -> dict[str, Json]:
+    """Train one configuration on every data set."""
+    config = drawn(SPACE, cell.seed, int(cell.method) + 1)[-1]
+    tasks, epochs = _curve_splits(cell.task, cell.seed)
+    runs = [_trained(config, task, epochs) for task in tasks]
+    return {
+        **cell.head(),
+        "value": [values for values, _ in runs],
+        "elapsed": [seconds for _, seconds in runs],
+    }
+
+
+def write_curves(
+    path: Path, settings: MakingSettings, records: Sequence[CurveWork], times: bool = False
+) -> None:
+    """Write the table, from the records of its configurations in order; with ``times``, a level costs
+    its measured seconds."""
+    tasks, epochs = _curve_splits(settings.size, settings.seed)
+    value = np.array([record["value"] for record in records], dtype=float).swapaxes(0, 1)
+    elapsed = np.array([record["elapsed"] for record in records], dtype=float).swapaxes(0, 1)
+    draft = TableDraft(
+        path.stem,
+        "validation cross-entropy",
+        SPACE,
+        tuple(task.name for task in tasks),
+        config_rows(SPACE, drawn(SPACE, settings.seed, len(records))),
+        value,
+        levels=range(1, epochs + 1),
+        arrays={"elapsed": elapsed} if times else {},
+        notes={"source": f"scrimp bench make curves, seed {settings.seed}, {settings.size}"},
+    )
+    write_table(path, draft)
+
+
+@lru_cache(maxsize=1)
+def _curve_splits(size: str, seed: int) -> tuple[tuple[Split, ...], int]:
+    names, rows, epochs = (TASKS, ROWS, EPOCHS) if size == "full" else (("iris", "moons"), 60, 5)
+    return tuple(split(name, rows, seed) for name in names), epochs
+
+
+def _trained(config: Config, task: Split, epochs: int) -> tuple[list[float | None], list[float]]:
+    """Return the cross-entropy after each epoch, None once it diverged, and elapsed seconds."""
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.utils import check_random_state
+
+    given = dict(config)
+    sizes = (given.pop("width"),) * given.pop("depth")
+    centre, spread = task.x.mean(axis=0), np.maximum(task.x.std(axis=0), 1e-12)
+    given["batch_size"] = min(given["batch_size"], len(task.x))
+    model = MLPClassifier(hidden_layer_sizes=sizes, random_state=check_random_state(0), **given)
+    classes = np.unique(np.concatenate([task.y, task.y_valid]))
+    values: list[float | None] = []
+    elapsed, began = [], time.process_time()
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        for _ in range(epochs):
+            if not values or values[-1] is not None:
+                values.append(_epoch(model, task, classes, (centre, spread)))
+            else:
+                values.append(None)
+            elapsed.append(time.process_time() - began)
+    return values, elapsed
+
+
+def _epoch(
+    model: "MLPClassifier", task: Split, classes: Array, scaling: tuple[Array, Array]
+) -> float | None:
+    centre, spread = scaling
+    try:
+        model.partial_fit((task.x - centre) / spread, task.y, classes=classes)
+        found = model.predict_proba((task.x_valid - centre) / spread)
+    except ValueError as error:
+        # Weights that are no longer finite.
+        if not any(word in str(error) for word in ("finite", "NaN", "infinity")):
+            raise
+        return None
+    chosen = found[np.arange(len(found)), np.searchsorted(classes, task.y_valid)]
+    loss = float(-np.log(np.maximum(chosen, MIN_PROBABILITY)).mean())
+    return loss if np.isfinite(loss) else None
+
+
+MAX_RELATIVE_ERROR = 10.0
+"""A larger relative error is a failure."""
+
+
+def chosen_families(names: Sequence[str]) -> list[str]:
+    """Return the given names, or all; raises `TableError` for an unknown name."""
+    chosen = list(FAMILIES) if list(names) == ["all"] else list(names)
+    for name in chosen:
+        if name not in FAMILIES:
+            raise TableError(f"no family is called {name!r}; there are {', '.join(FAMILIES)}")
+    return chosen
+
+
+def transfer_work(family: str, settings: MakingSettings) -> list[Cell]:
+    """Return the cells of a family, one per configuration."""
+    fixed = "make-transfer", family, settings.size
+    return [Cell(*fixed, f"{number}", settings.seed, 1) for number in range(settings.configs)]
+
+
+class TransferWork(RunHead):
+    """The results of one configuration on every task; None where it failed."""
+
+    value: list[float | None]
+
+
+def run_transfer_work(cell: Cell) -> dict[str, Json]:
+    """Train one configuration on every task."""
+    family = FAMILIES[cell.table]
+    config = drawn(family.space, cell.seed, int(cell.method) + 1)[-1]
+    return {
+        **cell.head(),
+        "value": [
+            _measured(family, config, task) for task in _transfer_splits(cell.task, cell.seed)
+        ],
+    }
+
+
+def write_transfer(
+    path: Path, family: str, settings: MakingSettings, records: Sequence[TransferWork]
+) -> None:
+    """Write the table of a family, from the records of its configurations in order."""
+    space, tasks = FAMILIES[family].space, _transfer_splits(settings.size, settings.seed)
+    configs = drawn(space, settings.seed, len(records))
+    value = np.array(
+        [[np.nan if found is None else found for found in record["value"]] for record in records]
+    )
+    draft = TableDraft(
+        path.stem,
+        "validation error (rate, or relative root mean square)",
+        space,
+        tuple(task.name for task in tasks),
+        config_rows(space, configs),
+        value.T[:, :, None],
+        arrays={"meta_features": np.array([task.features for task in tasks])},
+        notes={"source": f"scrimp bench make transfer, seed {settings.seed}, {settings.size}"},
+    )
+    write_table(path, draft)
+
+
+@lru_cache(maxsize=1)
+def _transfer_splits(size: str, seed: int) -> tuple[Split, ...]:
+    names, rows = [*CLASSIFICATION, *REGRESSION], 300
+    if size == "small":
+        names, rows = ["iris", "wine", "moons", "diabetes"], 40
+    return tuple(split(name, rows, seed) for name in names)
+
+
+def _measured(family: Family, config: Config, task: Split) -> float | None:
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        warnings.filterwarnings(
+            "error", message=".*(max_iter|converge).*terminated early.*|.*Solver terminated early.*"
+        )
+        try:
+            model = family.build(config, task.classification).fit(task.x, task.y)
+            found = np.asarray(model.predict(task.x_valid), dtype=float)
+        except (ValueError, FloatingPointError, np.linalg.LinAlgError, UserWarning):
+            return None
+    if task.classification:
+        return float((found != task.y_valid).mean())
+    error = float(np.sqrt(np.mean((found - task.y_valid) ** 2)) / task.y_valid.std())
+    return error if error < MAX_RELATIVE_ERROR else None
+
+
+RUNS = ("good-labels", "wrong-labels", "narrowed")
+CHECKPOINTS = 48
+TRAINING_STEPS = 3_000
+BATCH = 32
+WRONG_LABELS = 0.35
+"""Share of wrong labels in the second run."""
+
+NARROWED_FROM = 0.05
+"""Share of the steps after which the third run trains on five digits only."""
+
+
+def checkpoint_work(settings: MakingSettings) -> list[Cell]:
+    """Return the cells, one per run."""
+    return [Cell("make-checkpoints", name, settings.size, "", settings.seed, 1) for name in RUNS]
+
+
+class CheckpointWork(RunHead):
+    """A training run: its steps, the number of questions of each task, and scores by step."""
+
+    checkpoints: list[int]
+    tasks: dict[str, int]
+    scores: list[list[float]]
+
+
+def run_checkpoint_work(cell: Cell) -> dict[str, Json]:
+    """Train one run: its checkpoints, its tasks with their numbers of questions, all scores."""
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.utils import check_random_state
+
+    steps, count, rows = (
+        (40, 4, 100) if cell.task == "small" else (TRAINING_STEPS, CHECKPOINTS, 900)
+    )
+    digits = split("digits", rows, cell.seed)
+    rng = np.random.default_rng([cell.seed, RUNS.index(cell.table)])
+    tasks = _spoilt_tasks(digits.x_valid, digits.y_valid, np.random.default_rng(cell.seed))
+    kept = np.unique(np.rint(np.geomspace(4, steps, count))).astype(int)
+    labels = np.array(digits.y)
+    if cell.table == "wrong-labels":
+        wrong = rng.random(len(labels)) < WRONG_LABELS
+        labels[wrong] = rng.integers(10, size=int(wrong.sum()))
+    narrow = np.flatnonzero(labels < 5)
+    draws = check_random_state(cell.seed)
+    model = MLPClassifier(
+        hidden_layer_sizes=(48,), learning_rate_init=0.003, alpha=1e-5, random_state=draws
+    )
+    scores = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for step in range(1, steps + 1):
+            narrowed = cell.table == "narrowed" and step > NARROWED_FROM * steps
+            batch = rng.choice(narrow, BATCH) if narrowed else rng.integers(len(labels), size=BATCH)
+            model.partial_fit(digits.x[batch] / 16.0, labels[batch], classes=np.arange(10))
+            if step in kept:
+                scores.append(
+                    [float((model.predict(x / 16.0) == y).mean()) for x, y in tasks.values()]
+                )
+    sizes = {name: len(y) for name, (_, y) in tasks.items()}
+    return {**cell.head(), "checkpoints": kept.tolist(), "tasks": sizes, "scores": scores}
+
+
+def write_checkpoints(folder: Path, records: Sequence[CheckpointWork]) -> list[Path]:
+    """Write one score table per run: checkpoint,task,score,stderr."""
+    written = []
+    for record in records:
+        path = folder / f"{record['table']}.csv"
+        draft = path.with_suffix(f".{os.getpid()}")
+        with draft.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["checkpoint", "task", "score", "stderr"])
+            for step, row in zip(record["checkpoints"], record["scores"], strict=True):
+                for (task, count), score in zip(record["tasks"].items(), row, strict=True):
+                    writer.writerow(
+                        [step, task, f"{score:.6f}", f"{np.sqrt(score * (1 - score) / count):.6f}"]
+                    )
+        draft.replace(path)
+        written.append(path)
+    return written
+
+
+def _spoilt_tasks(x: Array, y: Array, rng: np.random.Generator) -> dict[str, tuple[Array, Array]]:
+    """Return 24 tasks of images x (n, 64) of 8 by 8 pixels with labels y (n,): ten of single digits,
+    fourteen of all of them degraded in some way."""
+    tasks = {f"digit-{digit}": (x[y == digit], y[y == digit]) for digit in range(10)}
+    pictures = x.reshape(-1, 8, 8)
+    spoilt = {
+        **{
+            f"noise-{size}": pictures + size * rng.standard_normal(pictures.shape)
+            for size in (2, 4, 6, 8)
+        },
+        **{f"faint-{share}": pictures * share / 100 for share in (30, 50, 70)},
+        "left": np.roll(pictures, -1, axis=2),
+        "right": np.roll(pictures, 1, axis=2),
+        "up": np.roll(pictures, -1, axis=1),
+        "down": np.roll(pictures, 1, axis=1),
+        "blurred": (pictures + np.roll(pictures, 1, axis=1) + np.roll(pictures, 1, axis=2)) / 3,
+        "holes": pictures * (rng.random(pictures.shape) > 0.25),
+        "black-white": 16.0 * (pictures > 7.0),
+    }
+    return tasks | {name: (picture.reshape(len(x), 64), y) for name, picture in spoilt.items()}

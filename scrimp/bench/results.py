@@ -1,23 +1,26 @@
-"""Results of a comparison: one JSON object per finished run, one per line, so that an interrupted
-comparison resumes.
+"""Results of a comparison: one JSON object per finished run and line, so that an interrupted
+comparison resumes. Each suite has its own fields after those of `RunHead`:
 
-{"suite": "functions", "table": "functions", "task": "branin", "method": "gp", "seed": 0, ...,
-"regret": [...]}
+    {"suite": "functions", "table": "functions", "task": "branin", "method": "gp", "seed": 0, ...}
 """
 
 import json
-from dataclasses import asdict, dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import NotRequired, TypedDict
+from typing import Any, NotRequired, TypedDict, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
 
 from scrimp.errors import TableError
-from scrimp.json_values import Config, Json, JsonObject
-
-__all__ = ["Cell", "RunHead", "RunRecord", "append_result", "read_runs", "result_cell"]
+from scrimp.json_values import Json, JsonObject
 
 
 class RunHead(TypedDict):
-    """Which run it was: what every suite writes first."""
+    """The fields that identify a run; every suite writes them first."""
 
     suite: str
     table: str
@@ -29,57 +32,35 @@ class RunHead(TypedDict):
     sources: NotRequired[str]
 
 
-class RunRecord(RunHead, total=False):
-    """One finished run of a comparison: its head, and what its suite measures.
-
-    functions, tables: ``regret`` after each trial. curves: ``regret`` and ``value`` at the shares
-    ``spent``, and ``trace``, pairs of share and regret. checkpoints: lists with an entry per
-    ``share``. transfer: lists with an entry per count ``at``; traces: ``tried``, pairs of
-    configuration and value. speed: seconds with ``n`` observations.
-    """
+class TimedRun(RunHead):
+    """A run with the CPU seconds of its decisions; each suite adds its own fields."""
 
     decision_seconds: float
     decisions: int
+
+
+class RegretRun(TimedRun):
+    """A run with its regret at each moment of its suite; None before the first success."""
+
     regret: list[float | None]
-    spent: list[float]
-    value: list[float]
-    trials: int
-    trace: list[list[float]]
-    share: list[float]
-    smoothed_regret: list[float]
-    underlying_regret: list[float]
-    answer_smoothed_regret: list[float]
-    probability_best: list[float]
-    expected_loss: list[float]
-    cells: list[int]
-    at: list[int]
-    solved: list[bool]
-    grid_rank: list[float]
-    tried: list[tuple[Config, float | None]]
-    n: int
-    ask_seconds: float
-    ask_seconds_median: float
-    between_refits_seconds: float | None
-    acquisition: float | None
-    repeats: int
-    proposals: list[Config]
 
 
 @dataclass(frozen=True, order=True)
 class Cell:
     """One run of a comparison.
 
-    ``size`` is its length: trials, full trainings for curves, observations for speed. ``source`` is
-    the file of its table, ``folder`` where things worked out once are kept, ``keep`` the storage
-    that keeps the run as a study; none is part of a result. ``sources`` says what past studies are.
+    ``size`` is its length: trials, full trainings for curves, observations for speed. ``sources`` is
+    the kind of past studies. ``source`` is the file of its table, ``folder`` caches what is computed
+    once, ``keep`` is the storage that saves the run as a study; these three are not part of a
+    result.
     """
 
     suite: str
     table: str
     task: str
-    method: str
-    seed: int
-    size: int
+    method: str = ""
+    seed: int = 0
+    size: int = 0
     workers: int = 1
     sources: str = ""
     source: str = ""
@@ -87,16 +68,31 @@ class Cell:
     keep: str = ""
 
     def head(self) -> dict[str, Json]:
-        """What every result begins with."""
+        """Return the fields that every result starts with."""
         record: dict[str, Json] = asdict(self)
         del record["source"], record["folder"], record["keep"]
         if not self.sources:
             del record["sources"]
         return record
 
+    def result(self, seconds: float, decisions: int, **found: Json) -> dict[str, Json]:
+        """Return the result of the run: its head, the CPU seconds of its decisions and their
+        number, and the fields of its suite."""
+        return {**self.head(), "decision_seconds": seconds, "decisions": decisions, **found}
+
+
+def comparison(tasks: Sequence[Cell], methods: Sequence[str], seeds: int) -> list[Cell]:
+    """Return the runs of methods on tasks, seeds outermost, so that a part of them is balanced."""
+    return [
+        replace(task, method=method, seed=seed)
+        for seed in range(seeds)
+        for task in tasks
+        for method in methods
+    ]
+
 
 def result_cell(record: RunHead) -> Cell:
-    """The run that a result belongs to, wherever its table lies today."""
+    """Return the run that a result belongs to, without the place of its table."""
     return Cell(
         record["suite"],
         record["table"],
@@ -104,19 +100,17 @@ def result_cell(record: RunHead) -> Cell:
         record["method"],
         record["seed"],
         record["size"],
-        workers=record.get("workers", 1),
-        sources=record.get("sources", ""),
+        record.get("workers", 1),
+        record.get("sources", ""),
     )
 
 
-def read_runs(path: Path) -> list[RunRecord]:
-    """The results in a file; none when it does not exist. A torn last line, of a run that was
-    interrupted, is left out."""
+def read_runs(path: Path) -> list[Any]:
+    """Return the results in a file, each in the form of its suite; none if it does not exist. An
+    incomplete last line, of an interrupted run, is left out."""
     if not path.exists():
         return []
-    lines = path.read_text(encoding="utf-8").split("\n")[
-        :-1
-    ]  # what stands after the last line end is torn
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1]
     records = []
     for number, line in enumerate(lines, 1):
         try:
@@ -131,9 +125,147 @@ def read_runs(path: Path) -> list[RunRecord]:
 
 
 def append_result(path: Path, record: JsonObject) -> None:
-    """Add a finished run. A torn last line is cut off first, so that what follows can be read."""
+    """Append a finished run, in place of an incomplete last line."""
     with path.open("ab+") as file:
         file.seek(0)
         whole = file.read().rfind(b"\n") + 1
         file.truncate(whole)
         file.write(json.dumps(record).encode() + b"\n")
+
+
+RunKey = tuple[str, str, int]
+"""Table, task, seed."""
+
+Run = TypeVar("Run", bound=RunHead)
+
+
+def ranks(losses: Sequence[float | None]) -> NDArray[np.float64]:
+    """Return the rank of each loss, 1 for the lowest; equal ones share their average, and None
+    (nothing found) is worse than any number.
+
+    >>> ranks([0.5, 0.1, 0.5, None]).tolist()
+    [2.5, 1.0, 2.5, 4.0]
+    """
+    values = np.array([math.inf if loss is None else loss for loss in losses])
+    below = (values[None, :] < values[:, None]).sum(axis=1)
+    equal = (values[None, :] == values[:, None]).sum(axis=1)
+    return np.asarray(below + (equal + 1) / 2, dtype=float)
+
+
+def by_method(records: Sequence[Run]) -> dict[str, list[Run]]:
+    """Return the runs of each method."""
+    found: dict[str, list[Run]] = {}
+    for record in records:
+        found.setdefault(record["method"], []).append(record)
+    return found
+
+
+def milliseconds_per_decision(records: Sequence[TimedRun]) -> float:
+    """Return the mean CPU time of a decision over these runs."""
+    seconds = sum(record["decision_seconds"] for record in records)
+    return 1e3 * seconds / max(sum(record["decisions"] for record in records), 1)
+
+
+def final_regrets(records: Sequence[RegretRun]) -> dict[str, dict[RunKey, float | None]]:
+    """Return the last regret of every run: method -> (table, task, seed) -> regret."""
+    return {
+        method: {(run["table"], run["task"], run["seed"]): run["regret"][-1] for run in runs}
+        for method, runs in by_method(records).items()
+    }
+
+
+def shared_runs(regrets: Mapping[str, Mapping[RunKey, float | None]]) -> list[RunKey]:
+    """Return the runs that all methods have."""
+    return sorted(set.intersection(*(set(runs) for runs in regrets.values()))) if regrets else []
+
+
+def average_ranks(regrets: Mapping[str, Mapping[RunKey, float | None]]) -> dict[str, float]:
+    """Return each method's rank among all on one task and seed, averaged over the runs that all of
+    them have; empty without any."""
+    shared = shared_runs(regrets)
+    if not shared:
+        return {}
+    table = np.array([ranks([regrets[method][cell] for method in regrets]) for cell in shared])
+    return dict(zip(regrets, table.mean(axis=0).tolist(), strict=True))
+
+
+def mean_regret(regrets: Sequence[float | None]) -> float:
+    """Return the mean; infinite if a run found nothing, NaN without runs."""
+    found = [math.inf if regret is None else regret for regret in regrets]
+    return float(np.mean(found)) if found else math.nan
+
+
+def paired_interval(
+    first: Sequence[float], second: Sequence[float], level: float = 0.95
+) -> tuple[float, float, float]:
+    """Return the mean of first - second over pairs, with its Student t interval at ``level``: (mean,
+    low, high).
+
+    mean ± t(n - 1) s / sqrt(n); with one pair the interval is everything.
+
+    >>> [round(number, 3) for number in paired_interval([2.0, 3.0, 4.0], [1.0, 1.0, 1.0])]
+    [2.0, -0.484, 4.484]
+    """
+    difference = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
+    mean, count = float(difference.mean()), len(difference)
+    if count < 2:
+        return mean, -math.inf, math.inf
+    width = float(stdtrit(count - 1, (1 + level) / 2) * difference.std(ddof=1) / math.sqrt(count))
+    return mean, mean - width, mean + width
+
+
+def with_interval(mean: float, low: float, high: float, form: str) -> str:
+    """Return a mean with its interval as text; of a single pair, which has none, the mean.
+
+    >>> with_interval(1.0, 0.5, 1.5, ".1f"), with_interval(1.0, -math.inf, math.inf, ".1f")
+    ('1.0 [0.5, 1.5]', '1.0 (one pair)')
+    """
+    if math.isinf(low) and math.isinf(high) and math.isfinite(mean):
+        return f"{mean:{form}} (one pair)"
+    return f"{mean:{form}} [{low:{form}}, {high:{form}}]"
+
+
+Summary = tuple[list[str], list[list[str]]]
+"""Header and rows."""
+
+
+def regret_summary(records: Sequence[RegretRun]) -> Summary:
+    """Summarize tasks by methods: mean final regret, then the average rank, its distance to the best
+    method, and milliseconds per decision."""
+    runs, regrets = by_method(records), final_regrets(records)
+    rows = [
+        [task, *(_mean_text(own, task) for own in regrets.values())]
+        for task in dict.fromkeys(record["task"] for record in records)
+    ]
+    averages = average_ranks(regrets)
+    if averages:
+        rows.append(["average rank", *(f"{averages[method]:.2f}" for method in regrets)])
+        rows.append(["behind the best", *_behind(regrets, averages)])
+    costs = [milliseconds_per_decision(own) for own in runs.values()]
+    rows.append(["ms per decision", *(f"{cost:.1f}" for cost in costs)])
+    return ["mean final regret", *regrets], rows
+
+
+def _mean_text(regrets: Mapping[RunKey, float | None], task: str) -> str:
+    own = [regret for run, regret in regrets.items() if run[1] == task]
+    return f"{mean_regret(own):.4g}" if own else "-"
+
+
+def _behind(
+    regrets: Mapping[str, Mapping[RunKey, float | None]], averages: Mapping[str, float]
+) -> list[str]:
+    """Return how many ranks each method is behind the best one, with a 95% interval over runs."""
+    best = min(averages, key=lambda method: averages[method])
+    places = [
+        dict(zip(regrets, ranks([own[run] for own in regrets.values()]), strict=True))
+        for run in shared_runs(regrets)
+    ]
+    best_places = [place[best] for place in places]
+    return [
+        "-"
+        if method == best
+        else with_interval(
+            *paired_interval([place[method] for place in places], best_places), ".2f"
+        )
+        for method in regrets
+    ]

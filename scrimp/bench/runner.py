@@ -1,40 +1,62 @@
-"""Runs the cells of a comparison in worker processes of one BLAS thread each, and keeps every
-result as it comes.
+"""Run the cells of a comparison in worker processes of one BLAS thread each, and save every result
+as it comes. Runs that are in the file are not repeated.
 
-records = run_cells(cells, out=Path("results.jsonl")) # runs that the file holds are not run again
+    records = run_cells(cells, out=Path("results.jsonl"))
 """
 
 import importlib
 import multiprocessing
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import time
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
+from typing import Any
 
-from scrimp.bench.results import Cell, RunRecord, append_result, read_runs, result_cell
-from scrimp.catalogs.plugins import VARIABLE, named_plugins
-from scrimp.json_values import Json
-
-__all__ = ["SUITES", "run_cell", "run_cells"]
+from scrimp.bench.results import Cell, append_result, read_runs, result_cell
+from scrimp.errors import StudyError
+from scrimp.json_values import Config, Json
+from scrimp.methods.named_methods import build_policy, choose, parse_method
+from scrimp.plugins.plugins import VARIABLE, named_plugins
+from scrimp.space.parameter import Int
+from scrimp.space.space import Space
+from scrimp.storage.open import without_secrets
+from scrimp.storage.store import MAX_NAME_CHARACTERS
+from scrimp.study.studies import create_study, delete_study, load_any, storage_at
+from scrimp.study.study import Study
+from scrimp.study_log.problem import Problem
+from scrimp.study_log.trial import Trial
 
 SUITES: dict[str, str] = {
-    "functions": "scrimp.bench.function_suite:run_function",
+    "functions": "scrimp.bench.regret_suite:run_function",
     "objectives": "scrimp.bench.trade_off_suite:run_trade_off",
-    "tables": "scrimp.bench.table_suite:run_table",
-    "checkpoints": "scrimp.bench.checkpoints:run_checkpoints",
+    "tables": "scrimp.bench.regret_suite:run_table",
+    "checkpoints": "scrimp.bench.checkpoint_suite:run_checkpoints",
+    "answers": "scrimp.bench.answer_suite:run_answers",
     "curves": "scrimp.bench.curve_suite:run_curves",
-    "transfer": "scrimp.bench.transfer:run_transfer",
-    "traces": "scrimp.bench.transfer:run_trace",
+    "transfer": "scrimp.bench.transfer_suite:run_transfer",
+    "traces": "scrimp.bench.transfer_suite:run_trace",
     "speed": "scrimp.bench.speed_suite:run_speed",
-    "make-curves": "scrimp.bench.made_curves:run_curve_work",
-    "make-transfer": "scrimp.bench.made_transfer:run_transfer_work",
-    "make-checkpoints": "scrimp.bench.made_checkpoints:run_checkpoint_work",
+    "make-curves": "scrimp.bench.making:run_curve_work",
+    "make-transfer": "scrimp.bench.making:run_transfer_work",
+    "make-checkpoints": "scrimp.bench.making:run_checkpoint_work",
 }
-"""What runs a cell of each suite: "module:function"."""
+"""The function that runs a cell of each suite, as "module:function"."""
+
+SMALL_SPACE = Space(x=Int(1, 9))
+"""A space that every method can search."""
+
+
+def check_methods(methods: Sequence[str], problem: Problem, learns: bool = False) -> None:
+    """Raise `MethodError` for a method that cannot run on such a problem, before the first run."""
+    for method in methods:
+        build_policy(problem, choose(problem, parse_method(method), learns)[0])
+
 
 ONE_THREAD = (
     "OPENBLAS_NUM_THREADS",
@@ -51,11 +73,9 @@ def run_cell(cell: Cell) -> dict[str, Json]:
     return run(cell)
 
 
-def run_cells(
-    cells: Sequence[Cell], out: Path | None = None, processes: int = 2
-) -> list[RunRecord]:
-    """The results of all cells, in their order; each is appended to ``out`` when it is finished,
-    and found there next time."""
+def run_cells(cells: Sequence[Cell], out: Path | None = None, processes: int = 2) -> list[Any]:
+    """Return the results of all cells, in their order and in the form of their suite; each is
+    appended to ``out`` when it is finished, and read from there next time."""
     found = {result_cell(record): record for record in (read_runs(out) if out is not None else [])}
     keys = {cell: replace(cell, source="", folder="", keep="") for cell in cells}
     missing = [cell for cell in cells if keys[cell] not in found]
@@ -63,14 +83,13 @@ def run_cells(
         for cell, record in _results(missing, processes):
             if out is not None:
                 append_result(out, record)
-            found[keys[cell]] = cast("RunRecord", record)  # as if read from a file
+            found[keys[cell]] = record
             advance()
     return [found[keys[cell]] for cell in cells]
 
 
 def _results(cells: Sequence[Cell], processes: int) -> Iterator[tuple[Cell, dict[str, Json]]]:
-    """Results as they come, from fresh processes: BLAS reads its number of threads when it is
-    loaded."""
+    """Yield results from new processes: BLAS reads its number of threads when it is loaded."""
     if not cells:
         return
     with _inherited():
@@ -86,8 +105,7 @@ def _results(cells: Sequence[Cell], processes: int) -> Iterator[tuple[Cell, dict
 
 @contextmanager
 def _inherited() -> Iterator[None]:
-    """Environment variables that processes started meanwhile inherit: one thread each, and the
-    plugins named here."""
+    """Set the environment that processes inherit: one thread each, and the named plugins."""
     given = {**dict.fromkeys(ONE_THREAD, "1"), VARIABLE: ",".join(named_plugins())}
     before = {name: os.environ.get(name) for name in given}
     os.environ.update(given)
@@ -103,7 +121,7 @@ def _inherited() -> Iterator[None]:
 
 @contextmanager
 def _progress(total: int, done: int) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal, nothing in a pipe."""
+    """Show a progress bar on a terminal, and nothing in a pipe."""
     if not sys.stderr.isatty():
         yield lambda: None
         return
@@ -120,3 +138,108 @@ def _progress(total: int, done: int) -> Iterator[Callable[[], None]]:
     with Progress(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("runs", total=total, completed=done)
         yield lambda: bar.advance(task)
+
+
+Measure = Callable[[Config], float | Mapping[str, float] | None]
+"""From a configuration to its value, or its metrics by name; None if it failed."""
+
+
+@dataclass(frozen=True)
+class BenchQuestion:
+    """A benchmark problem: a space, a function that measures, and a flag for noise."""
+
+    space: Space
+    measure: "Measure"
+    noisy: bool = False
+
+
+def play_out(
+    question: BenchQuestion,
+    method: str,
+    seed: int,
+    trials: int,
+    workers: int = 1,
+    place: tuple[str, str] = ("bench", "memory://"),
+) -> tuple[float, int]:
+    """Ask and tell until ``trials`` were measured or nothing is left to try; return the CPU seconds
+    spent asking, and the number of asks.
+
+    With several ``workers`` as many trials are open at once; the oldest is measured first.
+    ``place`` is the study's name and storage.
+    """
+    name, storage = place
+    study = create_study(
+        name, question.space, method=method, storage=storage, seed=seed, noisy=question.noisy
+    )
+    return play_study(study, question.measure, trials, workers)
+
+
+def play_study(study: Study, measure: Measure, trials: int, workers: int = 1) -> tuple[float, int]:
+    """Like `play_out`, for an existing study."""
+    running: deque[Trial] = deque()
+
+    def finish() -> None:
+        trial = running.popleft()
+        value = measure(trial.config)
+        if value is None:
+            study.tell(trial, state="failed")
+        else:
+            study.tell(trial, value)
+
+    seconds, asks = 0.0, 0
+    while asks < trials:
+        start = time.process_time()
+        try:
+            trial = study.ask()
+        except StudyError:
+            # There is nothing to ask for until a running trial is told, or at all.
+            if not running:
+                break
+            finish()
+            continue
+        seconds += time.process_time() - start
+        asks += 1
+        running.append(trial)
+        if len(running) >= workers:
+            finish()
+    while running:
+        finish()
+    return seconds, asks
+
+
+NOWHERE = "memory://"
+
+
+def check_kept_in(url: str) -> str:
+    """Return ``url`` if runs can be saved there; not in memory, because runs are processes."""
+    place = storage_at(url)
+    # Fails before the first run if the storage cannot be read.
+    place.names()
+    if place.url.startswith(NOWHERE):
+        raise StudyError(
+            f"runs cannot be saved in {url!r}; give a storage such as sqlite:///kept.db"
+        )
+    return url
+
+
+def kept_name(cell: Cell) -> str:
+    """Return the name of the study of a run: suite, table, task, method and seed."""
+    name = f"{cell.suite}/{cell.table}/{cell.task}/{cell.method}/{cell.seed}"
+    if len(name) <= MAX_NAME_CHARACTERS:
+        return name
+    return f"{name[: MAX_NAME_CHARACTERS - 9]}-{zlib.crc32(name.encode()):08x}"
+
+
+def kept_at(cell: Cell, space: Space) -> tuple[str, str]:
+    """Return the name and storage URL of a run's study; delete that of an earlier attempt."""
+    if not cell.keep:
+        return "bench", NOWHERE
+    name, place = kept_name(cell), storage_at(cell.keep)
+    if name in place.names():
+        if load_any(name, storage=place).history.problem.space != space:
+            raise StudyError(
+                f"{without_secrets(place.url)} has another study {name!r}; delete it, or save runs"
+                " to another storage"
+            )
+        delete_study(name, storage=place)
+    return name, cell.keep

@@ -1,46 +1,62 @@
-"""``scrimp bench speed``: what one decision costs, in CPU seconds of one thread.
+"""``scrimp bench speed``: the CPU seconds of one decision on one thread.
 
 A study over six parameters holds n - 1 observations of Hartmann 6; it is asked once and told the
 value, then timed: each repeat is one ask, with a refit from the recorded hyperparameters, after one
-newly told value. Asks between refits, where only the factor grows, are timed apart.
+newly told value. Asks between refits, where only the factor grows, are timed separately.
 
     run_speed(Cell("speed", "speed", "hartmann6", "gp", seed=0, size=100))["ask_seconds"]
 """
 
 import statistics
 import time
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from scrimp.bench.described_space import described_space
 from scrimp.bench.formulas import FORMULAS, speed_data
-from scrimp.bench.results import Cell
+from scrimp.bench.results import Cell, Summary, TimedRun, comparison
+from scrimp.bench.runner import SMALL_SPACE, check_methods
+from scrimp.bench.tables import described_space
 from scrimp.errors import TableError
-from scrimp.history.events import BudgetGranted, Event, Noted, Reported, TrialAdded
-from scrimp.history.notes import Modelled, Notes
-from scrimp.history.trial import Trial
-from scrimp.json_values import Json
+from scrimp.json_values import Config, Json
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.store import EventStore
-from scrimp.tuning.studies import create_study
-from scrimp.tuning.study import Study
+from scrimp.study.studies import create_study
+from scrimp.study.study import Study
+from scrimp.study_log.decision_record import DecisionRecord, Modelled
+from scrimp.study_log.events import BudgetGranted, Decided, Event, Reported, TrialAdded
+from scrimp.study_log.problem import Problem
+from scrimp.study_log.trial import Trial
 
-__all__ = ["run_speed", "speed_cells"]
+REPEATS = 5
+"""Number of timed asks, the same for all peers: the minimum of more would be lower."""
 
-REPEATS = 5  # as many as peers get: the least of more would be lower
 FORMULA = FORMULAS["hartmann6"]
 
 
+class SpeedRun(TimedRun):
+    """CPU seconds of asks with ``n`` observations: minimum and median with a refit, minimum between
+    refits, and the acquisition value reached."""
+
+    n: int
+    ask_seconds: float
+    ask_seconds_median: float
+    between_refits_seconds: float | None
+    acquisition: float | None
+    repeats: int
+    proposals: list[Config]
+
+
 def speed_cells(methods: list[str], sizes: list[int]) -> list[Cell]:
-    """One run per method and number of observations."""
+    """Return one run per method and number of observations."""
     for size in sizes:
         if size < 2:
             raise TableError(
                 f"size {size} is too small to time a decision; give at least 2 observations"
             )
-    return [
-        Cell("speed", "speed", "hartmann6", method, 0, size) for size in sizes for method in methods
-    ]
+    check_methods(methods, Problem(SMALL_SPACE))
+    tasks = [Cell("speed", "speed", "hartmann6", size=size) for size in sizes]
+    return comparison(tasks, methods, seeds=1)
 
 
 def run_speed(cell: Cell) -> dict[str, Json]:
@@ -60,22 +76,21 @@ def run_speed(cell: Cell) -> dict[str, Json]:
         reached.append(_score(study))
         _tell(study, trial)
     between = _between_refits(study)
-    return {
-        **cell.head(),
-        "n": cell.size,
-        "decision_seconds": sum(refits) + sum(between),
-        "decisions": len(refits) + len(between),
-        "ask_seconds": min(refits),
-        "ask_seconds_median": statistics.median(refits),
-        "between_refits_seconds": min(between) if between else None,
-        "acquisition": reached[0],
-        "repeats": REPEATS,
-        "proposals": proposals,
-    }
+    return cell.result(
+        sum(refits) + sum(between),
+        len(refits) + len(between),
+        n=cell.size,
+        ask_seconds=min(refits),
+        ask_seconds_median=statistics.median(refits),
+        between_refits_seconds=min(between) if between else None,
+        acquisition=reached[0],
+        repeats=REPEATS,
+        proposals=proposals,
+    )
 
 
 def _observations(count: int) -> list[Event]:
-    """Trials that were measured before, as the log records them."""
+    """Return the events of trials that were measured before."""
     events: list[Event] = []
     for number, (point, value) in enumerate(zip(*speed_data(count), strict=True)):
         config = {f"x{k + 1}": float(x) for k, x in enumerate(point)}
@@ -96,30 +111,51 @@ def _tell(study: Study, trial: Trial) -> None:
 
 
 def _score(study: Study) -> float | None:
-    """The acquisition value that the newest decision reached; None without one."""
-    reason = study.history.notes.reason
+    """Return the acquisition value of the latest decision; None without one."""
+    reason = study.history.recorded.reason
     return reason.score if isinstance(reason, Modelled) else None
 
 
 def _let_refit(study: Study, store: EventStore) -> None:
-    """Age the recorded fit: it remains the start of the next one, which is now due."""
+    """Make a refit due, which starts from the recorded fit."""
     history = study.history
-    recorded = history.notes.fit
+    recorded = history.recorded.fit
     if recorded is not None:
         aged = {name: replace(record, n=0) for name, record in recorded.items()}
-        store.append(
-            [Noted(decision=history.decisions - 1, seen=history.length, notes=Notes(fit=aged))]
-        )
+        number, record = history.decisions - 1, DecisionRecord(fit=aged)
+        store.append([Decided(decision=number, seen=history.length, record=record)])
 
 
 def _between_refits(study: Study) -> list[float]:
-    """Seconds of the asks that follow until the next refit; none for methods that keep no fit."""
-    recorded = study.history.notes.fit
+    """Return the seconds of the asks until the next refit; none for methods that record no fit."""
+    recorded = study.history.recorded.fit
     seconds: list[float] = []
     while recorded is not None and len(seconds) < REPEATS:
         trial, taken = _timed_ask(study)
-        if study.history.notes.fit != recorded:
+        if study.history.recorded.fit != recorded:
             break
         seconds.append(taken)
         _tell(study, trial)
     return seconds
+
+
+def speed_summary(records: Sequence[SpeedRun]) -> Summary:
+    """Summarize milliseconds of an ask: minimum and median with a refit, minimum between refits, and
+    the acquisition value reached."""
+    header = ["method", "n", "ask ms", "median ms", "between refits ms", "acquisition"]
+    rows = [
+        [
+            record["method"],
+            str(record["n"]),
+            f"{1e3 * record['ask_seconds']:.2f}",
+            f"{1e3 * record['ask_seconds_median']:.2f}",
+            _or_dash(record["between_refits_seconds"], 1e3),
+            _or_dash(record["acquisition"], 1.0),
+        ]
+        for record in records
+    ]
+    return header, rows
+
+
+def _or_dash(value: float | None, scale: float) -> str:
+    return "-" if value is None else f"{scale * value:.3f}"

@@ -18,9 +18,10 @@ file.
 """
 
 import json
+import os
 import zipfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -28,14 +29,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.bench.described_space import check_meta, described_space
+from scrimp.checks import is_number
 from scrimp.errors import SpaceError, TableError
-from scrimp.json_values import Json
-from scrimp.space.parameter import Float, Int
+from scrimp.json_values import Config, Json, JsonObject, Scalar
+from scrimp.space.parameter import Categorical, Float, Int, Ordinal
 from scrimp.space.parameter_contract import Parameter
-from scrimp.space.space import Config, Pool, Space
-
-__all__ = ["Table", "TaskTable", "read_table"]
+from scrimp.space.space import Pool, Space
 
 Array = NDArray[np.float64]
 
@@ -73,8 +72,7 @@ class TaskTable:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A whole file, checked. ``levels`` (L,) are the budgets of the last axis of ``value``;
-    ``unit`` is None when L = 1."""
+    """A whole file, checked. ``levels`` (L,) are budgets; ``unit`` is None if L = 1."""
 
     name: str
     metric: str
@@ -137,8 +135,7 @@ class Table:
 
 
 def _values(parameter: Parameter, column: Array) -> list[Json]:
-    """A column of raw numbers as values: choices by index, whole numbers as int. What does not fit
-    stays as it is."""
+    """Return raw numbers as values: choices by index, whole numbers as int."""
     choices = parameter.grid if not isinstance(parameter, Float | Int) else None
     if isinstance(parameter, Float):
         return [float(number) for number in column]
@@ -276,3 +273,168 @@ def _check_optional(arrays: Mapping[str, Array], shape: tuple[int, ...]) -> None
             f"meta_features has shape {arrays['meta_features'].shape}; it must have one row per"
             f" task, {shape[0]}"
         )
+
+
+Description = Sequence[JsonObject]
+
+
+@dataclass(frozen=True, eq=False)
+class TableDraft:
+    """The contents of a table: values (T, C, L) of configurations (C, d) or (T, C, d) on T tasks at
+    L levels of a budget.
+
+    ``levels`` empty: final values only, L = 1. ``arrays``: elapsed, end, meta_features. ``notes``
+    go into the file as they are.
+    """
+
+    name: str
+    metric: str
+    space: Description
+    tasks: tuple[str, ...]
+    configs: Array
+    value: Array
+    unit: str = "epoch"
+    levels: Sequence[float] = ()
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+
+def write_table(path: str | Path, draft: TableDraft) -> Table:
+    """Write the file and read it back; `TableError` for a wrong draft, which leaves no file."""
+    target = Path(path)
+    if target.suffix != ".npz":
+        raise TableError(f"a table cannot be written to {str(path)!r}; its name must end in .npz")
+    meta = {
+        "format": 1,
+        "name": draft.name,
+        "metric": draft.metric,
+        "goal": "min",
+        "space": [dict(item) for item in draft.space],
+        "budget": {"name": draft.unit, "levels": list(draft.levels)} if draft.levels else None,
+        **draft.notes,
+    }
+    arrays = {
+        "tasks": np.array(draft.tasks),
+        "configs": draft.configs,
+        "value": draft.value,
+        **draft.arrays,
+    }
+    new = target.with_name(f"{target.stem}.{os.getpid()}.draft.npz")
+    try:
+        np.savez_compressed(new, meta=json.dumps(meta), **arrays)  # type: ignore[arg-type]
+        table = read_table(new)
+        for task in table.tasks:
+            table.task(task)
+        new.replace(target)
+    finally:
+        new.unlink(missing_ok=True)
+    return table
+
+
+def config_rows(space: Description, configs: Sequence[Config]) -> Array:
+    """Return configurations as rows (C, d): choices by index, NaN for an absent parameter."""
+    parameters = described_space(list(space))
+    rows = np.full((len(configs), len(space)), np.nan)
+    for column, item in enumerate(space):
+        name, choices = str(item["name"]), item.get("choices")
+        for row, config in enumerate(configs):
+            if name in config:
+                value = parameters[name].validate(name, config[name])
+                if isinstance(choices, list | tuple):
+                    rows[row, column] = choices.index(value)
+                elif is_number(value):
+                    rows[row, column] = value
+    return rows
+
+
+_MAKERS: dict[str, Callable[[Mapping[str, Any]], Parameter]] = {
+    "float": lambda item: Float(item["low"], item["high"], **_numeric(item)),
+    "int": lambda item: Int(item["low"], item["high"], **_numeric(item)),
+    "choice": lambda item: Categorical(item["choices"], when=item.get("when")),
+    "ordinal": lambda item: Ordinal(item["choices"], when=item.get("when")),
+}
+
+
+def _numeric(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {"log": item.get("log", False), "step": item.get("step"), "when": item.get("when")}
+
+
+def described_space(description: object) -> Space:
+    """The space that a description means; `TableError` says which entry is wrong and why."""
+    if not isinstance(description, list | tuple):
+        raise TableError(
+            f"space is {description!r}; it must be a list of parameters, each with name and type"
+        )
+    parameters: dict[str, Parameter] = {}
+    for position, item in enumerate(description):
+        if not isinstance(item, Mapping) or not isinstance(item.get("name"), str):
+            raise TableError(
+                f"entry {position} of the space is {item!r}; it must be an object with a name and a"
+                " type"
+            )
+        if item["name"] in parameters:
+            raise TableError(f"the space lists parameter {item['name']!r} twice; names must differ")
+        parameters[item["name"]] = _parameter(item)
+    try:
+        return Space(parameters)
+    except SpaceError as error:
+        raise TableError(f"the space cannot be: {error}") from None
+
+
+def _parameter(item: Mapping[str, Any]) -> Parameter:
+    make = _MAKERS.get(item.get("type", ""))
+    if make is None:
+        kinds = ", ".join(_MAKERS)
+        raise TableError(
+            f"parameter {item['name']!r} has type {item.get('type')!r}; it must be one of {kinds}"
+        )
+    try:
+        return make(item)
+    except KeyError as error:
+        raise TableError(
+            f"parameter {item['name']!r} has no {error.args[0]!r}, which its type needs"
+        ) from None
+    except SpaceError as error:
+        raise TableError(f"parameter {item['name']!r} cannot be: {error}") from None
+
+
+def check_meta(meta: Mapping[str, object]) -> None:
+    """Refuse what a table or a surrogate says of itself where something is missing."""
+    for name in ("name", "metric", "goal", "space", "budget"):
+        if name not in meta:
+            raise TableError(
+                f"meta has no {name!r}; it must give name, metric, goal, space and budget"
+            )
+    if meta["goal"] != "min":
+        raise TableError(f"goal is {meta['goal']!r}; it must be 'min': turn the values around")
+
+
+MAX_DISTINCT_FOR_ORDINAL = 12
+MIN_LOG_RATIO = 100.0
+
+
+def space_of_table(configs: Sequence[Mapping[str, Scalar]]) -> list[dict[str, Json]]:
+    """One entry for every parameter that varies, in the order of the first configuration."""
+    described = []
+    for name in configs[0]:
+        values = [config[name] for config in configs]
+        distinct = list(dict.fromkeys(values))
+        if len(distinct) > 1:
+            described.append({"name": str(name), **_kind(distinct, len(values))})
+    return described
+
+
+def _kind(distinct: list[Scalar], count: int) -> dict[str, Json]:
+    numbers = [value for value in distinct if is_number(value)]
+    if len(numbers) < len(distinct):
+        return {"type": "choice", "choices": distinct}
+    if len(distinct) <= MAX_DISTINCT_FOR_ORDINAL and 2 * len(distinct) <= count:
+        return {"type": "ordinal", "choices": sorted(numbers)}
+    low, high = min(numbers), max(numbers)
+    kind = "int" if all(isinstance(value, int) for value in numbers) else "float"
+    return {
+        "type": kind,
+        "low": low,
+        "high": high,
+        "log": bool(low > 0 and high / low >= MIN_LOG_RATIO),
+    }

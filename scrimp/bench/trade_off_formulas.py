@@ -20,13 +20,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["TRADE_OFFS", "TradeOffFormula", "speed_losses"]
-
 Array = NDArray[np.float64]
 Losses = tuple[list[float], list[float]]
 
 DIMENSION = 6
-"""Of the problems that may have any."""
+"""Number of parameters of problems that allow any number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +59,7 @@ class TradeOffFormula:
 
     @property
     def constraints(self) -> int:
-        """How many violations it has."""
+        """The number of violations."""
         return len(self.measure(self.low)[1])
 
     def evaluate(self, config: Mapping[str, str | float | bool | None]) -> Losses:
@@ -72,8 +70,7 @@ class TradeOffFormula:
 
 
 def speed_losses(count: int) -> tuple[Array, list[list[float]]]:
-    """Uniform points in the unit cube (count, 6), and ZDT1 there: a longer list begins with the
-    shorter."""
+    """Return uniform points (count, 6) and ZDT1 there; a longer list begins with a shorter."""
     points = np.random.default_rng(20240117).random((count, DIMENSION))
     return points, [_zdt1(point)[0].tolist() for point in points]
 
@@ -160,7 +157,7 @@ def _srn(x: Array) -> tuple[Array, Array]:
 
 
 def _best_of(measure: Callable[[Array], tuple[Array, Array]], points: Array) -> Array:
-    """What nothing dominates among the feasible losses at these points."""
+    """Return the non-dominated feasible losses at these points."""
     pairs = [measure(point) for point in points]
     losses = np.array([f for f, violations in pairs if (violations <= 1e-9).all()])
     losses = losses[np.lexsort(losses.T[::-1])]

@@ -1,22 +1,21 @@
 """``scrimp bench objectives``: methods on problems with several objectives, formulas and tables.
 
-Losses are brought to the true front's extent, 0 for its best and 1 for its worst, and hypervolumes
-are measured from 1.1 in every objective:
+Losses are scaled to the true front, 0 for its best and 1 for its worst, and hypervolumes are
+measured from 1.1 in every objective:
 
     regret after n trials = 1 - hypervolume of what was found / hypervolume of the true front
 
-No method is told the front or the reference. A table gives each task with its final value, its run
-time where it has one, and the number of weights where its space has the widths of layers; its true
-front is that of all its rows. A table of a full grid is searched as its space, any other as a pool.
-A YAHPO surrogate gives validation error, cross-entropy and run time; its front is the best that
-thousands of configurations came to, random ones and then changes of the best, so a regret may be a
-little below zero.
+No method knows the front or the reference. The objectives of a table are the final value, the run
+time if it has one, and the number of weights if its space has the widths of layers; its true front
+is that of all its rows. A table of a full grid is searched as its space, any other as a pool. The
+objectives of a YAHPO surrogate are validation error, cross-entropy and run time; its front is the
+best of thousands of configurations, random ones and then changes of the best, so a regret may be
+slightly below zero.
 
     run_trade_off(Cell("objectives", "formulas", "zdt1", "gp", seed=0, size=60))["regret"][-1]
 """
 
 import math
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,32 +24,32 @@ from pathlib import Path
 
 import numpy as np
 
-from scrimp.bench.described_space import described_space
-from scrimp.bench.function_suite import stretched
-from scrimp.bench.kept_studies import kept_at
-from scrimp.bench.results import Cell
-from scrimp.bench.tables import Table, TaskTable, read_table
+from scrimp.bench.regret_suite import padded
+from scrimp.bench.results import (
+    Cell,
+    RegretRun,
+    RunKey,
+    Summary,
+    comparison,
+    final_regrets,
+    paired_interval,
+    ranks,
+    regret_summary,
+    shared_runs,
+    with_interval,
+)
+from scrimp.bench.runner import SMALL_SPACE, check_methods, kept_at, play_study
+from scrimp.bench.tables import Table, TaskTable, described_space, read_table
 from scrimp.bench.trade_off_formulas import TRADE_OFFS
 from scrimp.bench.yahpo import Network, is_yahpo, read_yahpo
-from scrimp.errors import StudyError, TableError
-from scrimp.fronts.boxes import Array
+from scrimp.errors import TableError
 from scrimp.fronts.dominance import non_dominated
-from scrimp.fronts.hypervolume import hypervolume
-from scrimp.history.events import Config
-from scrimp.history.problem import AtMost, Direction
-from scrimp.json_values import Json
+from scrimp.fronts.hypervolume import Array, hypervolume
+from scrimp.json_values import Config, Json
 from scrimp.space.space import Pool, Space
-from scrimp.tuning.studies import create_study
-
-__all__ = [
-    "FrontMeter",
-    "FrontQuestion",
-    "question_of",
-    "run_trade_off",
-    "table_objectives",
-    "trade_off_cells",
-    "weights_of",
-]
+from scrimp.study.studies import create_study
+from scrimp.study_log.constraints import AtMost
+from scrimp.study_log.problem import Direction, Problem
 
 FORMULAS_TABLE = "formulas"
 BEYOND = 1.1
@@ -58,14 +57,14 @@ BEYOND = 1.1
 
 SAMPLED = 2048
 ROUNDS = 12
-"""Random configurations of a surrogate, and how often as many changes of the best are tried, for
-the front that stands for the true one."""
+"""Random configurations of a surrogate, and the number of rounds with as many changes of the best,
+for the front that replaces the true one."""
 
 YAHPO_EPOCHS = 51
 """A full training of the surrogate of LCBench."""
 
 THINNED = 400
-"""Points of a true front of three objectives or more that its hypervolume is taken of."""
+"""Number of points for the hypervolume of a true front of three objectives or more."""
 
 
 def _two_layers(config: Config) -> int:
@@ -74,7 +73,7 @@ def _two_layers(config: Config) -> int:
 
 
 def _funnel(config: Config) -> float:
-    """Layers that narrow evenly from the widest to none, as those of LCBench do."""
+    """Return the weights of layers that narrow evenly, as in LCBench."""
     layers, widest = int(config["num_layers"]), float(config["max_units"])
     widths = [widest * (1.0 - k / (layers + 1)) for k in range(layers + 1)]
     return sum(first * second for first, second in pairwise(widths))
@@ -86,12 +85,12 @@ WEIGHTS: tuple[tuple[tuple[str, ...], Callable[[Config], float]], ...] = (
     (("width", "layers"), lambda config: int(config["layers"]) * int(config["width"]) ** 2),
     (("num_layers", "max_units"), _funnel),
 )
-"""How many weights a network has, by the parameters that say it; without inputs and outputs, whose
-number a table does not say."""
+"""Number of weights of a network by the parameters that determine it, without those of inputs and
+outputs, whose sizes are not in a table."""
 
 
 class FrontMeter:
-    """The regrets of one run, by the true front (k, m)."""
+    """The regrets of one run, measured by the true front (k, m)."""
 
     def __init__(self, front: Array) -> None:
         self.ideal, nadir = front.min(axis=0), front.max(axis=0)
@@ -102,7 +101,7 @@ class FrontMeter:
         self.regret: list[float | None] = []
 
     def add(self, losses: Array | None) -> None:
-        """One more trial; None where it failed or violates a constraint."""
+        """Add the losses of a trial; None if it failed or violates a constraint."""
         last = self.regret[-1] if self.regret else 1.0
         if losses is None:
             self.regret.append(last)
@@ -119,13 +118,15 @@ class FrontMeter:
 
 
 def _spread(front: Array) -> Array:
-    """The front itself, or every k-th of its points where boxes of all would be too many."""
+    """Return a front of two objectives, or every k-th point of one of more, where boxes of all
+    points would be too many."""
     return front if front.shape[1] == 2 else front[:: max(1, len(front) // THINNED)]
 
 
 @dataclass(frozen=True, eq=False)
 class FrontQuestion:
-    """What is played: a space, what a configuration gives (None: it failed), and the true front."""
+    """A benchmark problem: a space, a function that returns losses and violations of a configuration
+    (None if it failed), and the true front."""
 
     space: Space
     measure: Callable[[Config], tuple[list[float], list[float]] | None]
@@ -136,29 +137,28 @@ class FrontQuestion:
 def trade_off_cells(
     methods: list[str], names: list[str], tables: list[Path], seeds: int, trials: int
 ) -> list[Cell]:
-    """Every run of a comparison, seeds outermost, so that an interrupted one is still balanced."""
+    """Return every run; `TableError` for an unknown problem or a table of one objective."""
     for name in names:
         if name not in TRADE_OFFS:
             raise TableError(
                 f"there is no problem {name!r} of several objectives; there are"
                 f" {', '.join(TRADE_OFFS)}"
             )
-    tasks = [(FORMULAS_TABLE, name, "") for name in names]
+    check_methods(methods, Problem(SMALL_SPACE, {"f1": "minimize", "f2": "minimize"}))
+    tasks = [Cell("objectives", FORMULAS_TABLE, name, size=trials) for name in names]
     for path in tables:
         table = read_yahpo(path) if is_yahpo(path) else read_table(path)
-        tasks += [(table.name, task, str(path)) for task in table.tasks]
+        tasks += [
+            Cell("objectives", table.name, task, size=trials, source=str(path))
+            for task in table.tasks
+        ]
         if isinstance(table, Table):
-            table_objectives(table.task(table.tasks[0]))  # says now that it has one objective only
-    return [
-        Cell("objectives", table, name, method, seed, trials, source=source)
-        for seed in range(seeds)
-        for table, name, source in tasks
-        for method in methods
-    ]
+            table_objectives(table.task(table.tasks[0]))
+    return comparison(tasks, methods, seeds)
 
 
 def run_trade_off(cell: Cell) -> dict[str, Json]:
-    """One method on one problem: the regret after each trial."""
+    """Run one method on one problem: the regret after each trial."""
     question = question_of(cell.source, cell.task)
     meter = FrontMeter(question.front)
     metrics: dict[str, Direction] = {
@@ -175,37 +175,23 @@ def run_trade_off(cell: Cell) -> dict[str, Json]:
         storage=storage,
         seed=cell.seed,
     )
-    seconds, asks = 0.0, 0
-    while asks < cell.size:
-        start = time.process_time()
-        try:
-            trial = study.ask()
-        except StudyError:  # nothing is left to try
-            break
-        seconds, asks = seconds + time.process_time() - start, asks + 1
-        found = question.measure(trial.config)
+
+    def measure(config: Config) -> dict[str, float] | None:
+        found = question.measure(config)
         if found is None:
-            study.tell(trial, state="failed")
             meter.add(None)
-            continue
+            return None
         losses, violations = found
-        study.tell(trial, _report(metrics, losses) | _report(limits, violations))
         meter.add(np.array(losses) if all(v <= 0 for v in violations) else None)
-    return {
-        **cell.head(),
-        "decision_seconds": seconds,
-        "decisions": asks,
-        **stretched(meter.regret, cell.size),
-    }
+        return dict(zip([*metrics, *limits], [*losses, *violations], strict=True))
 
-
-def _report(names: "list[str] | Mapping[str, Direction]", values: list[float]) -> dict[str, float]:
-    return dict(zip(names, values, strict=True))
+    seconds, asks = play_study(study, measure, cell.size)
+    return cell.result(seconds, asks, **padded(meter.regret, cell.size))
 
 
 @lru_cache(maxsize=64)
 def question_of(source: str, task: str) -> FrontQuestion:
-    """The problem called ``task``: a formula, or what the file ``source`` has by that name."""
+    """Return the problem ``task``: of the file ``source``, or a formula if there is no file."""
     if source and is_yahpo(source):
         return _of_network(read_yahpo(source), task)
     if source:
@@ -228,14 +214,15 @@ def _of_table(task: TaskTable) -> FrontQuestion:
 
 
 def _searched(pool: Pool) -> Space:
-    """The pool, or its whole space where it holds every configuration of it."""
+    """Return the pool, or its space if the pool has every configuration of it."""
     conditional = any(parameter.when for parameter in pool.values())
     every = math.prod(parameter.size for parameter in pool.values())
     return Space(pool.parameters) if len(pool.configs) == every and not conditional else pool
 
 
 def _of_network(network: Network, task: str) -> FrontQuestion:
-    """Validation error, cross-entropy and logarithm of the run time after a full training."""
+    """Return the problem of a surrogate: validation error, cross-entropy and logarithm of the run
+    time after a full training."""
     full = [float(YAHPO_EPOCHS)]
 
     def losses(configs: Sequence[Config]) -> Array:
@@ -251,7 +238,7 @@ def _of_network(network: Network, task: str) -> FrontQuestion:
 
 
 def _searched_front(space: Space, losses: Callable[[Sequence[Config]], Array]) -> Array:
-    """The front of random configurations and of mixtures and changes of the best among them."""
+    """Return the front of random configurations, and of mixtures and changes of the best."""
     rng = np.random.default_rng(0)
     units = rng.random((SAMPLED, len(space)))
     best, front = np.empty((0, len(space))), np.empty((0, 0))
@@ -270,8 +257,8 @@ def _searched_front(space: Space, losses: Callable[[Sequence[Config]], Array]) -
 
 
 def table_objectives(task: TaskTable) -> Array:
-    """The losses of every row (C, m): final value, logarithm of the run time where the table has
-    one, and of the number of weights where the space says it."""
+    """Return the losses of every row (C, m): final value, logarithm of the run time if the table has
+    one, and logarithm of the number of weights if the space determines it."""
     columns = [task.final]
     if task.elapsed is not None:
         seconds = task.elapsed[np.arange(len(task.end)), task.end - 1]
@@ -288,6 +275,89 @@ def table_objectives(task: TaskTable) -> Array:
 
 
 def weights_of(space: Space, configs: Sequence[Config]) -> Array | None:
-    """How many weights networks have, (n,), where the space says it."""
+    """Return the numbers of weights (n,); None if the space does not determine them."""
     counted = next((count for names, count in WEIGHTS if set(names) <= set(space)), None)
     return None if counted is None else np.array([float(counted(config)) for config in configs])
+
+
+MOMENTS = (30, 60, 100)
+"""Numbers of trials at which methods are ranked."""
+
+RANKS = ("average rank", "behind the best")
+"""Rows of `regret_summary` that are replaced by ranks at each moment."""
+
+
+def trade_off_summary(records: Sequence[RegretRun]) -> Summary:
+    """Summarize tasks by methods: the mean regret of the hypervolume after as many trials as every
+    method has; then the average rank at each moment and its distance to the best, with a 95%
+    interval over problems, among runs of all methods that are long enough."""
+    if not records:
+        return ["regret of hypervolume"], []
+    longest: dict[str, int] = {}
+    for record in records:
+        longest[record["method"]] = max(record["size"], longest.get(record["method"], 0))
+    common = min(longest.values())
+    header, rows = regret_summary(_as_after(records, common))
+    rows = [row for row in rows if row[0] not in RANKS]
+    for moment in MOMENTS:
+        if places := ranks_by_problem(final_regrets(_as_after(records, moment))):
+            rows += _rank_rows(places, moment, header[1:])
+    return [f"regret of hypervolume after {common}", *header[1:]], rows
+
+
+def ranks_by_problem(
+    regrets: Mapping[str, Mapping[RunKey, float | None]],
+) -> dict[str, list[float]]:
+    """Return each method's rank among all on each problem, averaged over the seeds that all of them
+    have; empty without any.
+
+    >>> ranks_by_problem({"a": {("t", "zdt1", 0): 0.1}, "b": {("t", "zdt1", 0): 0.2}})
+    {'a': [1.0], 'b': [2.0]}
+    """
+    shared = shared_runs(regrets)
+    problems = sorted({(table, task) for table, task, _ in shared})
+    found: dict[str, list[float]] = {method: [] for method in regrets}
+    for problem in problems:
+        own = [cell for cell in shared if cell[:2] == problem]
+        places = np.mean([ranks([regrets[m][cell] for m in regrets]) for cell in own], axis=0)
+        for method, place in zip(regrets, places.tolist(), strict=True):
+            found[method].append(place)
+    return found if problems else {}
+
+
+def _rank_rows(
+    places: Mapping[str, list[float]], moment: int, methods: Sequence[str]
+) -> list[list[str]]:
+    averages = {method: float(np.mean(own)) for method, own in places.items()}
+    best = min(averages, key=lambda method: averages[method])
+    behind = {
+        method: with_interval(*paired_interval(own, places[best]), ".2f")
+        for method, own in places.items()
+    }
+    behind[best] = "-"
+    count = len(places[best])
+    return [
+        [
+            f"rank at {moment}, {count} problems",
+            *(f"{averages[m]:.2f}" if m in averages else "" for m in methods),
+        ],
+        [f"behind at {moment}", *(behind.get(m, "") for m in methods)],
+    ]
+
+
+def _as_after(records: Sequence[RegretRun], moment: int) -> list[RegretRun]:
+    """Return the runs of at least ``moment`` trials as they were then, the last of each cell; tasks
+    of tables are named with their table."""
+    found: dict[tuple[str, str, int], RegretRun] = {}
+    for record in records:
+        if record["size"] >= moment:
+            table, task = record["table"], record["task"]
+            name = task if table == FORMULAS_TABLE else f"{table} {task}"
+            key = (record["method"], name, record["seed"])
+            found[key] = {**cut_at(record, moment), "task": name}
+    return list(found.values())
+
+
+def cut_at(record: RegretRun, moment: int) -> RegretRun:
+    """Return the run as it was after ``moment`` trials."""
+    return {**record, "regret": record["regret"][:moment]}

@@ -24,12 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.bench.described_space import described_space
+from scrimp.bench.tables import described_space
 from scrimp.errors import TableError
-from scrimp.history.events import Config
+from scrimp.json_values import Config
 from scrimp.space.space import Space
-
-__all__ = ["Network", "evaluate_graph", "is_yahpo", "read_yahpo", "searched_parameters"]
 
 Array = NDArray[Any]
 Node = tuple[str, Sequence[str], Sequence[str], Mapping[str, Any]]
@@ -88,8 +86,7 @@ _OPERATIONS: dict[str, Callable[[Sequence[Array], Mapping[str, Any]], Array]] = 
 def evaluate_graph(
     nodes: Sequence[Node], values: Mapping[str, Array], output: str = "output"
 ) -> Array:
-    """The array named ``output`` after running ``nodes`` in order on the arrays named in
-    ``values``."""
+    """Run ``nodes`` in order on the arrays in ``values``; return the array ``output``."""
     known = dict(values)
     for operation, inputs, outputs, attributes in nodes:
         if operation not in _OPERATIONS:
@@ -102,8 +99,7 @@ def evaluate_graph(
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """A surrogate file, read. ``tasks`` are those meant for use; any task of ``encoding`` may be
-    asked."""
+    """A surrogate file. ``tasks`` are those meant for use, of all in ``encoding``."""
 
     name: str
     space: Space
@@ -121,8 +117,7 @@ class Network:
     def outputs(
         self, task: str, configs: Sequence[Config], epochs: Sequence[float]
     ) -> dict[str, Array]:
-        """Each output (n, e) for n configurations after each of e budgets, float32 as in the
-        graph."""
+        """Return each output (n, e) of n configurations after e budgets, float32 as in the graph."""
         fidelity, encoding = self.meta["fidelity"][0], self.meta["encoding"]
         shape = (len(configs), len(epochs))
         numbers = np.empty((*shape, len(self.meta["cont_names"])), dtype=np.float32)
@@ -146,7 +141,7 @@ class Network:
 
 
 def is_yahpo(path: str | Path) -> bool:
-    """Whether the file is a surrogate rather than a table."""
+    """Return True if the file is a surrogate rather than a table."""
     try:
         with np.load(path, allow_pickle=False) as file:
             return "nodes" in json.loads(str(file["meta"]))

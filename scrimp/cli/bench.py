@@ -1,21 +1,19 @@
-"""``scrimp bench``: methods compared on test functions, on tables, and by what a decision costs."""
+"""``scrimp bench``: compare methods on test functions and tables, time decisions, make tables."""
 
 import json
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from scrimp.cli.bench_tables import convert_command, make_command
-from scrimp.cli.plugins import PluginOption
-from scrimp.cli.say import echo
+from scrimp.cli.options import PluginOption, words_of
+from scrimp.cli.printing import echo
 
-if TYPE_CHECKING:  # loading it takes SciPy
-    from scrimp.bench.results import Cell, RunRecord
+if TYPE_CHECKING:  # loading these takes time
+    from scrimp.bench.results import Cell
 
-__all__ = ["bench_app", "method_list"]
+N = TypeVar("N", int, float)
 
 bench_app = typer.Typer(
     no_args_is_help=True,
@@ -26,27 +24,22 @@ bench_app = typer.Typer(
     ),
 )
 
-bench_app.command("make")(make_command)
-bench_app.command("convert")(convert_command)
-
 MethodsOption = Annotated[
-    str, typer.Option(help="Names, separated by commas; settings as in gp:kernel=rbf-ard.")
+    str, typer.Option(help="Names separated by commas, with settings as in gp:kernel=rbf-ard.")
 ]
-NamesOption = Annotated[str, typer.Option(help="Names, separated by commas, or all.")]
-SeedsOption = Annotated[int, typer.Option(min=1, help="How many seeds, counted from 0.")]
+NamesOption = Annotated[str, typer.Option(help="Names separated by commas, or all.")]
+SeedsOption = Annotated[int, typer.Option(min=1, help="Number of seeds, counted from 0.")]
 OutOption = Annotated[
     Path | None,
-    typer.Option(help="Append one JSON object per run; runs it holds are not repeated."),
+    typer.Option(help="File to append one JSON object per run to; runs in it are not repeated."),
 ]
-ProcessesOption = Annotated[
-    int, typer.Option(min=1, help="Runs at the same time, one thread each.")
-]
+ProcessesOption = Annotated[int, typer.Option(min=1, help="Runs at once, one thread each.")]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print the results as JSON lines instead of a summary.")
 ]
 KeepOption = Annotated[
     str | None,
-    typer.Option(help="URL of a storage that keeps every run as a study, for pictures and pages."),
+    typer.Option(help="URL of a storage to save every run to as a study."),
 ]
 TrialsOption = Annotated[int, typer.Option(min=1, help="Evaluations per run.")]
 
@@ -58,7 +51,7 @@ def functions_command(  # noqa: PLR0913 - the options of a command
     functions: NamesOption = "all",
     trials: TrialsOption = 50,
     seeds: SeedsOption = 10,
-    workers: Annotated[int, typer.Option(min=1, help="Trials that are open at once.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Trials open at once.")] = 1,
     out: OutOption = None,
     processes: ProcessesOption = 2,
     keep: KeepOption = None,
@@ -69,8 +62,8 @@ def functions_command(  # noqa: PLR0913 - the options of a command
     Example: scrimp bench functions --methods gp,random --trials 50 --seeds 10 --out results.jsonl
     """
     from scrimp.bench.formulas import FORMULAS
-    from scrimp.bench.function_suite import function_cells
-    from scrimp.bench.report import regret_summary
+    from scrimp.bench.regret_suite import function_cells
+    from scrimp.bench.results import regret_summary
 
     names = list(FORMULAS) if functions == "all" else _names(functions)
     cells = function_cells(method_list(methods), names, seeds, trials, workers)
@@ -81,7 +74,7 @@ def functions_command(  # noqa: PLR0913 - the options of a command
 def objectives_command(  # noqa: PLR0913 - the options of a command
     methods: MethodsOption = "gp,parego,nsga2,random",
     plugin: PluginOption = None,
-    problems: Annotated[str, typer.Option(help="Names, separated by commas, all or none.")] = "all",
+    problems: Annotated[str, typer.Option(help="Names separated by commas, all or none.")] = "all",
     tables: Annotated[
         list[Path] | None, typer.Option(help="Tables (.npz) with run times or widths of layers.")
     ] = None,
@@ -98,8 +91,7 @@ def objectives_command(  # noqa: PLR0913 - the options of a command
     results.jsonl
     """
     from scrimp.bench.trade_off_formulas import TRADE_OFFS
-    from scrimp.bench.trade_off_report import trade_off_summary
-    from scrimp.bench.trade_off_suite import trade_off_cells
+    from scrimp.bench.trade_off_suite import trade_off_cells, trade_off_summary
 
     every = {"all": list(TRADE_OFFS), "none": []}
     names = every[problems] if problems in every else _names(problems)
@@ -125,8 +117,8 @@ def tables_command(  # noqa: PLR0913 - the options of a command
 
     Example: scrimp bench tables fcnet.npz --methods gp,random --tasks all --seeds 10 --trials 100
     """
-    from scrimp.bench.report import regret_summary
-    from scrimp.bench.table_suite import table_cells
+    from scrimp.bench.regret_suite import table_cells
+    from scrimp.bench.results import regret_summary
 
     cells = table_cells(table, method_list(methods), _names(tasks), seeds, trials)
     _run(_keeping(cells, keep), out, processes, as_json, regret_summary)
@@ -142,20 +134,18 @@ def curves_command(  # noqa: PLR0913 - the options of a command
     tasks: NamesOption = "all",
     seeds: SeedsOption = 5,
     fulls: Annotated[
-        int, typer.Option(min=1, help="Full trainings that all workers together may pay for.")
+        int, typer.Option(min=1, help="Time limit, in full trainings shared by all workers.")
     ] = 20,
-    workers: Annotated[
-        int, typer.Option(min=1, help="Trials that run at once on the virtual clock.")
-    ] = 4,
+    workers: Annotated[int, typer.Option(min=1, help="Trials at once on the virtual clock.")] = 4,
     unit_cost: Annotated[
-        bool, typer.Option("--unit-cost", help="YAHPO surrogates: a level costs one unit.")
+        bool, typer.Option("--unit-cost", help="YAHPO surrogates: every level costs one unit.")
     ] = False,
     surrogate: Annotated[
         str,
         typer.Option(
             help=(
-                "'gp' or 'forest': any configuration may be asked, of a surrogate fitted to each"
-                " task."
+                "'gp' or 'forest': fit a surrogate to each task, so that any configuration can be"
+                " evaluated."
             )
         ),
     ] = "",
@@ -171,9 +161,8 @@ def curves_command(  # noqa: PLR0913 - the options of a command
     """
     import tempfile
 
-    from scrimp.bench.curve_files import modelled_curves
-    from scrimp.bench.curve_report import curve_summary
-    from scrimp.bench.curve_suite import CurveSuiteSettings, curve_cells, fit_notes
+    from scrimp.bench.curve_suite import CurveSuiteSettings, curve_cells, curve_summary, fit_notes
+    from scrimp.bench.curve_tasks import modelled_curves
 
     table = modelled_curves(table, surrogate)
     with tempfile.TemporaryDirectory() as scratch:
@@ -202,10 +191,13 @@ def transfer_command(  # noqa: PLR0913 - the options of a command
     seeds: SeedsOption = 5,
     trials: TrialsOption = 50,
     sources: Annotated[
-        str, typer.Option(help="What past studies are: full, traces, shuffled or inverted.")
+        str, typer.Option(help="Past studies: full, traces, shuffled or inverted.")
     ] = "full",
     surrogate: Annotated[
-        str, typer.Option(help="'forest': any configuration may be asked, of a forest per task.")
+        str,
+        typer.Option(
+            help="'forest': fit a forest to each task, so that any configuration can be evaluated."
+        ),
     ] = "",
     out: OutOption = None,
     processes: ProcessesOption = 2,
@@ -220,9 +212,14 @@ def transfer_command(  # noqa: PLR0913 - the options of a command
     import tempfile
 
     from scrimp.bench.runner import run_cells
-    from scrimp.bench.transfer import TransferSettings, trace_cells, trace_file, transfer_cells
-    from scrimp.bench.transfer_report import transfer_summary
-    from scrimp.bench.transfer_tasks import modelled
+    from scrimp.bench.transfer_suite import (
+        TransferSettings,
+        modelled,
+        trace_cells,
+        trace_file,
+        transfer_cells,
+        transfer_summary,
+    )
 
     table = modelled(table, surrogate)
     with tempfile.TemporaryDirectory() as scratch:
@@ -244,11 +241,11 @@ def checkpoints_command(  # noqa: PLR0913 - the options of a command
     scores: Annotated[
         list[Path],
         typer.Argument(
-            help="Tables of scores: checkpoint,task,score. A missing cell cannot be chosen."
+            help="Files of scores: checkpoint,task,score. A missing cell cannot be chosen."
         ),
     ],
     methods: Annotated[
-        str, typer.Option(help="Names, separated by commas; with settings as ei-icm:rank=full.")
+        str, typer.Option(help="Names separated by commas, with settings as in ei-icm:rank=full.")
     ] = "kg,ei,stride,last",
     shares: Annotated[
         str, typer.Option(help="Shares of all cells, separated by commas.")
@@ -259,17 +256,42 @@ def checkpoints_command(  # noqa: PLR0913 - the options of a command
     processes: ProcessesOption = 2,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare ways to select a checkpoint on tables of scores: how much worse is the one they take?
+    """Compare ways to select a checkpoint on tables of scores, by the regret of the checkpoint taken.
 
     Example: scrimp bench checkpoints scores.csv --methods kg,ei,stride --shares 0.02,0.05,0.1,0.2
     --seeds 10 --out results.jsonl
     """
-    from scrimp.bench.checkpoints import checkpoint_cells, checkpoint_summary
+    from scrimp.bench.checkpoint_suite import checkpoint_cells, checkpoint_summary
 
-    cells = checkpoint_cells(
-        scores, _with_settings(_names(methods)), [_real(part) for part in _names(shares)], seeds
-    )
+    listed = [_number(part, float, "0.05,0.1") for part in _names(shares)]
+    cells = checkpoint_cells(scores, _with_settings(_names(methods)), listed, seeds)
     _run(cells, out, processes, as_json, checkpoint_summary)
+
+
+@bench_app.command("answers")
+def answers_command(  # noqa: PLR0913 - the options of a command
+    tables: Annotated[list[Path], typer.Argument(help="Tables of answers (.npz).")],
+    methods: Annotated[
+        str, typer.Option(help="auto, halving, ucb-e, uniform, cells; separated by commas.")
+    ] = "auto,halving,ucb-e,uniform,cells",
+    shares: Annotated[
+        str, typer.Option(help="Shares of all answers, separated by commas.")
+    ] = "0.005,0.01,0.02,0.05",
+    seeds: SeedsOption = 10,
+    out: OutOption = None,
+    processes: ProcessesOption = 2,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare ways to select a checkpoint by question, at equal numbers of answers.
+
+    Example: scrimp bench answers gpt.npz --methods auto,halving --shares 0.005,0.01 --seeds 60
+    --out results.jsonl
+    """
+    from scrimp.bench.answer_suite import answer_cells, answer_summary
+
+    listed = [_number(part, float, "0.005,0.01") for part in _names(shares)]
+    cells = answer_cells(tables, _names(methods), listed, seeds)
+    _run(cells, out, processes, as_json, answer_summary)
 
 
 @bench_app.command("speed")
@@ -286,21 +308,19 @@ def speed_command(
 
     Example: scrimp bench speed --sizes 50,100,200,500,1000 --out results.jsonl
     """
-    from scrimp.bench.report import speed_summary
-    from scrimp.bench.speed_suite import speed_cells
+    from scrimp.bench.speed_suite import speed_cells, speed_summary
 
-    cells = speed_cells(method_list(methods), [_whole(part) for part in _names(sizes)])
-    _run(cells, out, 1, as_json, speed_summary)
+    listed = [_number(part, int, "50,100") for part in _names(sizes)]
+    _run(speed_cells(method_list(methods), listed), out, 1, as_json, speed_summary)
 
 
 def method_list(text: str) -> list[str]:
-    """Methods from a list with commas, where a setting belongs to the method before it; each is
-    checked.
+    """Read and check a list of methods; a setting belongs to the method before it.
 
     >>> method_list("gp,tpe:gamma=0.1,candidates=24,random")
     ['gp', 'tpe:gamma=0.1,candidates=24', 'random']
     """
-    from scrimp.tuning.catalog import parse_method
+    from scrimp.methods.named_methods import parse_method
 
     methods = _with_settings(_names(text))
     for method in methods:
@@ -309,10 +329,10 @@ def method_list(text: str) -> list[str]:
 
 
 def _with_settings(parts: list[str]) -> list[str]:
-    """Names, each with the settings that follow it."""
+    """Join each name with the settings that follow it."""
     methods: list[str] = []
     for part in parts:
-        if methods and "=" in part and ":" not in part:
+        if methods and ":" not in part and ("=" in part or part == "published"):
             methods[-1] += f",{part}"
         else:
             methods.append(part)
@@ -320,32 +340,25 @@ def _with_settings(parts: list[str]) -> list[str]:
 
 
 def _names(text: str) -> list[str]:
-    names = [part.strip() for part in text.split(",") if part.strip()]
+    names = words_of(text)
     if not names:
-        raise typer.BadParameter(f"{text!r} names nothing; give names separated by commas")
+        raise typer.BadParameter(f"{text!r} is empty; give names separated by commas")
     return names
 
 
-def _whole(text: str) -> int:
-    if not text.isdigit():
-        raise typer.BadParameter(f"{text!r} is not a whole number; give sizes such as 50,100")
-    return int(text)
-
-
-def _real(text: str) -> float:
+def _number(text: str, read: Callable[[str], N], example: str) -> N:
     try:
-        return float(text)
+        return read(text)
     except ValueError:
-        raise typer.BadParameter(
-            f"{text!r} is not a number; give shares such as 0.05,0.1"
-        ) from None
+        kind = "a whole number" if read is int else "a number"
+        raise typer.BadParameter(f"{text!r} is not {kind}; write for example {example}") from None
 
 
 def _keeping(cells: "list[Cell]", keep: str | None) -> "list[Cell]":
-    """The cells, each to be kept at that URL."""
+    """Return the cells, each to be saved at that URL."""
     from dataclasses import replace
 
-    from scrimp.bench.kept_studies import check_kept_in
+    from scrimp.bench.runner import check_kept_in
 
     return cells if keep is None else [replace(cell, keep=check_kept_in(keep)) for cell in cells]
 
@@ -355,7 +368,7 @@ def _run(
     out: Path | None,
     processes: int,
     as_json: bool,
-    summary: "Callable[[Sequence[RunRecord]], tuple[list[str], list[list[str]]]]",
+    summary: "Callable[[Sequence[Any]], tuple[list[str], list[list[str]]]]",
 ) -> None:
     from scrimp.bench.runner import run_cells
 
@@ -368,23 +381,80 @@ def _run(
 
 
 def _print(header: list[str], rows: list[list[str]]) -> None:
-    """Rich's table on a terminal, aligned columns in a pipe."""
-    if os.isatty(1):
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
-
-        table = Table(header[0], header_style="bold")
-        for name in header[1:]:
-            table.add_column(Text(name), justify="right")
-        for row in rows:
-            table.add_row(*(Text(cell) for cell in row))
-        Console().print(table)
-        return
+    """Print aligned columns, the first on the left and the others on the right."""
     widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
     for row in [header, *rows]:
-        cells = [
-            row[0].ljust(widths[0]),
-            *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)),
-        ]
-        echo("  ".join(cells).rstrip())
+        cells = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
+        echo("  ".join([row[0].ljust(widths[0]), *cells[1:]]).rstrip())
+
+
+_METHODS_TO_TRY = {
+    "curves": "asha,mobster-joint,freeze-thaw",
+    "transfer": "auto,gp,rgpe,tst-r",
+    "checkpoints": "kg,ei,stride,last",
+}
+"""Methods of the command that `scrimp bench make` prints at its end."""
+
+
+@bench_app.command("make")
+def make_command(  # noqa: PLR0913 - the options of a command
+    name: Annotated[str, typer.Argument(help="curves, transfer or checkpoints.")],
+    out: Annotated[
+        Path, typer.Option(help="Folder for the tables; tables in it are not made again.")
+    ],
+    workers: Annotated[int, typer.Option(min=1, help="Processes that train, one thread each.")] = 2,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the tables.")] = 0,
+    configs: Annotated[
+        int | None, typer.Option(min=2, help="Number of configurations (256 for curves, 96 each).")
+    ] = None,
+    families: Annotated[
+        str, typer.Option(help="transfer: model families, separated by commas, or all.")
+    ] = "all",
+    times: Annotated[
+        bool, typer.Option("--times", help="curves: use measured seconds as the cost of a level.")
+    ] = False,
+    small: Annotated[
+        bool, typer.Option("--small", help="Use a few rows and epochs, to finish within seconds.")
+    ] = False,
+) -> None:
+    """Train small models on the datasets of scikit-learn, and write the results as tables.
+
+    curves: a network in many configurations, epoch by epoch; transfer: a table per model family
+    over many tasks; checkpoints: scores of the checkpoints of three training runs. Needs
+    scikit-learn: pip install 'scrimp[bench]'.
+
+    Example: scrimp bench make curves --out tables
+    """
+    from scrimp.bench.making import CONFIGS, MakingSettings, make_tables
+
+    count = (16 if small else CONFIGS.get(name, 0)) if configs is None else configs
+    settings, chosen = MakingSettings(seed, count, small), words_of(families)
+    files = make_tables(name, out, settings, workers, chosen, times)
+    for file in files:
+        echo(f"wrote {file}")
+    tables = " ".join(str(file) for file in (files[:1] if name == "transfer" else files))
+    to = f"--methods {_METHODS_TO_TRY[name]} --out {out}/{name}.jsonl"
+    echo(f"next: scrimp bench {name} {tables} {to}")
+
+
+@bench_app.command("convert")
+def convert_command(
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="FORMAT", help="lcbench, nasbench201, fcnet, taskset, hpob, yahpo or lm-eval."
+        ),
+    ],
+    source: Annotated[Path, typer.Argument(help="Published file or folder.")],
+    target: Annotated[
+        Path,
+        typer.Argument(help="Table to write (.npz); for lm-eval a file of scores (.csv)."),
+    ],
+) -> None:
+    """Convert published results to a table that scrimp bench reads.
+
+    Example: scrimp bench convert lcbench data_2k_lw.json lcbench.npz
+    """
+    from scrimp.bench.converting import convert
+
+    echo(f"wrote {target}: {convert(kind, source, target)}")

@@ -1,23 +1,36 @@
-"""``scrimp dashboard``: serve the pages."""
+"""``scrimp dashboard``: serve the pages, with tokens from a file or a variable, never from an
+argument, and never ones that are easily guessed."""
 
 import ipaddress
+import os
+import secrets
 import socket
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from scrimp.cli.say import echo
-from scrimp.cli.secret_words import READ, WRITE, given_secret, made_up
-from scrimp.cli.withdrawn import DASHBOARD, TokenOption, refuse_token
+from scrimp.cli.printing import echo
 from scrimp.errors import StudyError
 from scrimp.storage.store import Storage
-from scrimp.tuning.studies import DEFAULT_URL, storage_at
+from scrimp.study.studies import DEFAULT_URL, storage_at
 
-__all__ = ["dashboard_command", "is_loopback"]
+WRITE_VARIABLE = "SCRIMP_DASHBOARD_TOKEN"
+"""The environment variable with the token for reading and changing studies."""
+
+READ_VARIABLE = "SCRIMP_DASHBOARD_READ_TOKEN"
+"""The environment variable with the token for reading alone."""
+
+MIN_TOKEN_CHARACTERS = 16
+
+MAX_TOKEN_FILE_BYTES = 10_000
+"""Bytes of a token file that are read."""
+
+REMEDY = "make one with `openssl rand -hex 24`, or give none to have one generated and printed"
 
 
-def dashboard_command(  # noqa: PLR0913 - the options of a command
+def dashboard_command(
     storage: Annotated[
         list[str] | None,
         typer.Option(
@@ -33,88 +46,79 @@ def dashboard_command(  # noqa: PLR0913 - the options of a command
         Path | None,
         typer.Option(
             metavar="FILE",
-            help=f"File with the secret of those who may change things.  [env var: {WRITE}]",
+            help=f"File with the token to read and change studies.  [env var: {WRITE_VARIABLE}]",
         ),
     ] = None,
     read_token_file: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help=f"File with the secret of those who may only look.  [env var: {READ}]",
+            help=f"File with the token to read studies only.  [env var: {READ_VARIABLE}]",
         ),
     ] = None,
     no_token: Annotated[
         bool,
-        typer.Option("--no-token", help="Let everybody on this machine in, other users included."),
+        typer.Option("--no-token", help="Let every user of this machine in without a token."),
     ] = False,
-    token: TokenOption = None,
 ) -> None:
-    """Serve the pages that show the studies of one or several storages, live. They make no request
-    to any other machine.
+    """Serve live web pages for the studies of one or several storages. The pages make no request to
+    any other machine.
 
-    It prints a link with a secret that was made up; a secret of your own comes from a file or a
-    variable.
+    Prints a link with a random token; set your own with a file or an environment variable.
 
     Example: scrimp dashboard --storage sqlite:///scrimp.db --port 8080
     """
-    refuse_token(token, DASHBOARD)
-    try:
-        from scrimp.dashboard.access import Secrets
-        from scrimp.dashboard.server import serve
-    except ImportError as error:
+    if any(find_spec(package) is None for package in ("fastapi", "jinja2", "uvicorn")):
         raise StudyError(
             "the dashboard needs the extra scrimp[dashboard], which is not installed;"
             " pip install 'scrimp[dashboard]'"
-        ) from error
+        )
     here = is_loopback(host)
     if no_token and not here:
         raise StudyError(
-            f"--no-token with --host {host} would let everybody in who reaches it; leave it out"
+            f"--no-token with --host {host} would let in everyone who can reach it; leave out"
+            " --no-token"
         )
-    write, read = (
-        (None, None)
-        if no_token
-        else (given_secret(WRITE, token_file), given_secret(READ, read_token_file))
-    )
-    secret = (
-        Secrets(None, None) if no_token else Secrets(write or made_up(), read or made_up(), here)
-    )
-    if secret.write is not None and secret.write == secret.read:
-        raise StudyError(
-            f"{WRITE} and {READ} are the same, so whoever may look could change things; choose two"
-        )
+    write = read = ""
+    queries = ["", ""]
+    if not no_token:
+        own = given_token(WRITE_VARIABLE, token_file), given_token(READ_VARIABLE, read_token_file)
+        write, read = (token or secrets.token_urlsafe(24) for token in own)
+        # A token that the user chose is not shown.
+        queries = [f"?token={'...' if own[k] else (write, read)[k]}" for k in (0, 1)]
+        if write == read:
+            raise StudyError(
+                f"{WRITE_VARIABLE} and {READ_VARIABLE} are the same, so every reader could change"
+                " studies; choose two different tokens"
+            )
     places = _opened(storage)
     listening = _bound(host, port)
     address = f"http://{'[' + host + ']' if ':' in host else host}:{listening.getsockname()[1]}/"
-    urls = ", ".join(place.url for place in places)
-    echo(f"{urls} at {address}{_query(write, secret.write)}  (Ctrl-C ends it)")
+    echo(f"{address}{queries[0]}")
     if not no_token:
-        echo(f"to look only: {address}{_query(read, secret.read)}")
-    serve(places, listening, secret)
+        echo(f"read only: {address}{queries[1]}")
+    echo(f"serving {', '.join(place.url for place in places)}; Ctrl-C stops the server")
+    # Loading the server takes seconds, so the links are printed first; requests wait for it.
+    from scrimp.dashboard.server import Secrets, serve
+
+    serve(places, listening, Secrets(None, None) if no_token else Secrets(write, read, here))
 
 
 def _opened(urls: list[str] | None) -> list[Storage]:
-    """The storages, each once; one that cannot be reached is said at once, and so is one without
-    studies: its address may be wrong."""
+    """Open each storage once. Warn of one without studies: its address may be wrong."""
     places = [storage_at(url) for url in dict.fromkeys(urls)] if urls else [storage_at(None)]
     for place in places:
         if not place.names():
             echo(
-                f"scrimp: there is no study in {place.url} yet; the pages will show those that are"
-                " made there. Is it somewhere else? Say where with --storage",
+                f"scrimp: there is no study in {place.url} yet; studies appear on the pages once"
+                " they are created there. Use --storage to name another storage",
                 err=True,
             )
     return places
 
 
-def _query(given: str | None, used: str | None) -> str:
-    """The secret as part of a link when it was made up; one that was given is known to those who
-    need it."""
-    return "" if used is None else f"?token={used}" if given is None else "?token=..."
-
-
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach ``host``."""
+    """True if only this machine can reach ``host``."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -122,7 +126,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _bound(host: str, port: int) -> socket.socket:
-    """A socket on that port; the error names the remedy when somebody else listens there."""
+    """Listen on a port; the error names a remedy if that fails."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listening = socket.socket(family, socket.SOCK_STREAM)
@@ -130,12 +134,40 @@ def _bound(host: str, port: int) -> socket.socket:
         listening.bind(address)
         listening.listen()
     except OSError as error:
-        remedy = (
-            "give an address of this machine"
-            if isinstance(error, socket.gaierror)
-            else "choose another with --port 0"
-        )
-        raise StudyError(
-            f"cannot listen on {host} port {port}: {error.strerror}; {remedy}"
-        ) from None
+        unknown = isinstance(error, socket.gaierror)
+        remedy = "give an address of this machine" if unknown else "choose another with --port 0"
+        why = f"{error.strerror}; {remedy}"
+        raise StudyError(f"cannot listen on {host} port {port}: {why}") from None
     return listening
+
+
+def given_token(variable: str, file: Path | None) -> str | None:
+    """Return the token in ``file``, else in the variable; None for neither. Refuse an empty or
+    short one, and characters that a link or a header may change."""
+    if file is not None:
+        try:
+            with file.open("rb") as content:
+                words = content.read(MAX_TOKEN_FILE_BYTES).decode("utf-8", "replace").strip()
+            return _checked(words, f"the token in {str(file)!r}")
+        except OSError as error:
+            raise StudyError(
+                f"cannot read the token from {str(file)!r}: {error.strerror}; {REMEDY}"
+            ) from None
+    text = os.environ.get(variable)
+    return None if text is None else _checked(text, f"the token in {variable}")
+
+
+def _checked(text: str, what: str) -> str:
+    if not text:
+        raise StudyError(f"{what} is empty, which protects nothing; {REMEDY}")
+    if not text.isascii() or not text.isprintable() or not set(text).isdisjoint(" \"'&#%+;,<>\\"):
+        raise StudyError(
+            f"{what} contains a character that a link or a header may change; use letters, digits"
+            f" and -._~ only; {REMEDY}"
+        )
+    if len(text) < MIN_TOKEN_CHARACTERS:
+        raise StudyError(
+            f"{what} has {len(text)} characters, which can be guessed; use at least"
+            f" {MIN_TOKEN_CHARACTERS}; {REMEDY}"
+        )
+    return text

@@ -1,4 +1,4 @@
-"""``scrimp doctor``: what is installed, and whether the storage can be reached."""
+"""``scrimp doctor``: check what is installed and that the storage can be reached."""
 
 import json
 import os
@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from scrimp.catalogs.plugins import VARIABLE, installed_plugins, name_plugins, named_plugins
-from scrimp.cli.say import echo
-from scrimp.cli.show import JsonOption, StorageOption
+from scrimp.cli.options import JsonOption, StorageOption
+from scrimp.cli.printing import echo
 from scrimp.errors import ScrimpError
+from scrimp.plugins.plugins import VARIABLE, installed_plugins, name_plugins, named_plugins
 from scrimp.storage.open import without_secrets
-from scrimp.tuning.studies import DEFAULT_URL, storage_at
+from scrimp.study.studies import DEFAULT_URL, storage_at
 
 if TYPE_CHECKING:
-    from scrimp.tuning.threads import Library
+    from scrimp.threads import Library
 
-__all__ = ["Finding", "doctor_command", "findings"]
 
 NEEDED = (
     "scrimp",
@@ -40,14 +39,14 @@ OPTIONAL = {
     "ray": "clusters under Ray; pip install 'scrimp[ray]'",
     "pandas": "study.dataframe(); pip install pandas",
     "pyarrow": "Parquet files; pip install pyarrow",
-    "scikit-learn": "scrimp bench make; pip install 'scrimp[bench]'",
+    "scikit-learn": "scrimp bench make and ScrimpSearchCV; pip install 'scrimp[bench]'",
     "kaleido": "figures as PNG and SVG; pip install kaleido",
 }
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at: ``state`` is ok, absent (optional) or wrong."""
+    """One check; ``state`` is ok, absent (optional) or wrong."""
 
     name: str
     state: str
@@ -55,7 +54,7 @@ class Finding:
 
 
 def doctor_command(storage: StorageOption = DEFAULT_URL, as_json: JsonOption = False) -> None:
-    """Check versions, linear algebra, optional packages and the storage; exit code 1 when something
+    """Check versions, linear algebra, optional packages and the storage; exit code 1 if something
     is wrong.
 
     Example: scrimp doctor --storage sqlite:///scrimp.db
@@ -71,7 +70,7 @@ def doctor_command(storage: StorageOption = DEFAULT_URL, as_json: JsonOption = F
 
 
 def findings(storage: str) -> Iterator[Finding]:
-    """Everything that can be checked without changing anything."""
+    """Run all checks; none changes anything."""
     from importlib.metadata import PackageNotFoundError, version
 
     yield Finding("python", "ok", f"{platform.python_version()} on {platform.platform()}")
@@ -91,45 +90,35 @@ def findings(storage: str) -> Iterator[Finding]:
 
 
 def _linear_algebra() -> Iterator[Finding]:
-    """Which BLAS computes, how many threads it uses outside decisions and inside, and what the
-    environment says of them."""
-    from scrimp.tuning.threads import loaded_libraries, one_thread
+    """Report the BLAS in use, its threads inside and outside decisions, and the variables that set
+    them."""
+    from scrimp.threads import loaded_libraries, one_thread
 
     libraries = sorted(_libraries_of_models(), key=lambda library: str(library["filepath"]))
     if not libraries:
-        yield Finding(
-            "blas",
-            "ok",
-            "none whose threads can be set; decisions compute with as many as it takes",
-        )
+        none = "no library whose threads can be set; decisions use its own number of threads"
+        yield Finding("blas", "ok", none)
         return
     for library in libraries:
         named = f"{library['internal_api']} {library['version'] or ''}".strip()
-        yield Finding(
-            "blas",
-            "ok",
-            f"{named}, {_threads(library['num_threads'])}, in"
-            f" {os.path.basename(library['filepath'])}",
-        )
+        file = os.path.basename(library["filepath"])
+        yield Finding("blas", "ok", f"{named}, {_threads(library['num_threads'])}, in {file}")
     with one_thread():
         inside = max(library["num_threads"] or 1 for library in loaded_libraries())
     names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
     said = [f"{name}={os.environ[name]}" for name in names if name in os.environ]
     outside = max(library["num_threads"] or 1 for library in libraries)
-    yield Finding(
-        "threads",
-        "ok",
-        f"decisions compute with {_threads(inside)}, everything else with {_threads(outside)} on"
-        f" {os.cpu_count()} processors; " + (", ".join(said) or "the environment sets none"),
-    )
+    used = f"{_threads(inside)} for decisions, {_threads(outside)} otherwise"
+    given = ", ".join(said) or "the environment sets none"
+    yield Finding("threads", "ok", f"{used}, on {os.cpu_count()} processors; {given}")
 
 
 def _libraries_of_models() -> "list[Library]":
-    """The libraries that models compute with: those that NumPy and SciPy bring along."""
+    """Return the libraries that NumPy and SciPy load, which compute the models."""
     import numpy.linalg
     import scipy.linalg
 
-    from scrimp.tuning.threads import loaded_libraries
+    from scrimp.threads import loaded_libraries
 
     del numpy, scipy
     return loaded_libraries()
@@ -140,13 +129,10 @@ def _threads(count: int | None) -> str:
 
 
 def _plugins() -> Iterator[Finding]:
-    """Whether plugins of installed packages, and those that the variable names, can be imported."""
+    """Import the plugins of installed packages and those that the variable names."""
     for name, error in installed_plugins():
-        yield Finding(
-            f"plugin {name}",
-            "ok" if error is None else "wrong",
-            "installed" if error is None else str(error),
-        )
+        state, detail = ("ok", "installed") if error is None else ("wrong", str(error))
+        yield Finding(f"plugin {name}", state, detail)
     for name in named_plugins():
         try:
             name_plugins([name])
@@ -156,10 +142,8 @@ def _plugins() -> Iterator[Finding]:
 
 
 def _reachable(url: str) -> Finding:
-    shown = without_secrets(url)
     try:
-        place = storage_at(url)
-        names = place.names()
+        count = len(storage_at(url).names())
     except ScrimpError as error:
         return Finding("storage", "wrong", str(error))
-    return Finding("storage", "ok", f"{shown} with {len(names)} studies")
+    return Finding("storage", "ok", f"{without_secrets(url)} with {count} studies")

@@ -1,92 +1,113 @@
 """The command ``scrimp``: errors of one or two lines, exit code 0 (done), 1 (failed), 2 (bad
-input)."""
+input).
 
+`COMMANDS` lists every command with one line of help. The module of a command is imported when it is
+run or asked for its own help, so that ``scrimp --help`` starts at once.
+"""
+
+import importlib
+import inspect
 import logging
 import os
 import sys
 import warnings
-from typing import Annotated, TextIO
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from scrimp.cli.lazy import lazy_group
-from scrimp.cli.say import echo
+from scrimp.checks import nearest_name
+from scrimp.cli.printing import echo
 from scrimp.errors import AddressError, BrokenObjective, ScrimpError, StorageError
 
-__all__ = ["COMMANDS", "app", "main"]
+TAGLINE = "Find the best model with the fewest evaluations."
 
-COMMANDS = {
-    "run": ("scrimp.cli.run:run_command", "Tune what a file describes; running it again goes on."),
-    "worker": (
-        "scrimp.cli.worker:worker_command",
-        "Work on a study, together with anybody else who does.",
-    ),
-    "select": (
-        "scrimp.cli.select:select_app",
-        "The best checkpoint over many benchmarks, from a few evaluations.",
-    ),
-    "studies": ("scrimp.cli.show:studies_command", "List the studies of a storage."),
-    "show": (
-        "scrimp.cli.show:show_command",
-        "Show a study: its best configuration and its trials.",
-    ),
-    "best": ("scrimp.cli.show:best_command", "Print the best configuration of a study."),
-    "explain": (
-        "scrimp.cli.explain:explain_command",
-        "Say in plain words why a trial was chosen and got its budget.",
-    ),
-    "note": (
-        "scrimp.cli.note:note_command",
-        "Write a note or attributes on a study or a trial, and show them.",
-    ),
-    "plot": (
-        "scrimp.cli.plot:plot_command",
-        "Write a figure of a study to a file: html, png, svg or json.",
-    ),
-    "export": (
-        "scrimp.cli.export:export_command",
-        "Write all trials of a study to a file: csv, json or parquet.",
-    ),
-    "import": (
-        "scrimp.cli.imports:import_command",
-        "Make studies of past results: csv, json, Optuna databases.",
-    ),
-    "track": (
-        "scrimp.cli.track:track_command",
-        "Show a study in MLflow, Weights & Biases, TensorBoard or Aim.",
-    ),
-    "retry": ("scrimp.cli.retry:retry_command", "Let the failed trials of a study be tried again."),
-    "delete": (
-        "scrimp.cli.delete:delete_command",
-        "Delete a study with all its trials and checkpoints.",
-    ),
-    "replay": (
-        "scrimp.cli.replay:replay_command",
-        "Recompute every decision and say whether each one is the same.",
-    ),
-    "verify": ("scrimp.cli.verify:verify_command", "Check that the logs of a storage are whole."),
-    "backup": (
-        "scrimp.cli.verify:backup_command",
-        "Copy studies to another storage; again later, what is new.",
-    ),
-    "dashboard": (
-        "scrimp.cli.dashboard:dashboard_command",
-        "Serve the pages that show the studies of a storage, live.",
-    ),
-    "key": ("scrimp.cli.key:key_app", "Make key pairs, so that workers run only what was signed."),
-    "bench": ("scrimp.cli.bench:bench_app", "Compare methods on functions and tables."),
-    "doctor": (
-        "scrimp.cli.doctor:doctor_command",
-        "Check versions, linear algebra, optional packages and the storage.",
-    ),
+_COMMANDS = {
+    "run": ("run:run_command", "Tune what a file describes, or resume it."),
+    "worker": ("run:worker_command", "Run trials of a study alongside other workers."),
+    "select": ("select:select_app", "Find the best checkpoint over many benchmarks."),
+    "studies": ("show:studies_command", "List the studies of a storage."),
+    "show": ("show:show_command", "Show a study: its best configuration and its trials."),
+    "best": ("show:best_command", "Print the best configuration of a study."),
+    "explain": ("show:explain_command", "Explain why a trial was chosen and got its budget."),
+    "predict": ("predict:predict_command", "Predict the metrics of configurations by the model."),
+    "verdict": ("predict:verdict_command", "Judge whether the best is better than noise."),
+    "note": ("manage:note_command", "Write and show notes and attributes of a study or a trial."),
+    "plot": ("plot:plot_command", "Write a figure of a study to a file: html, png, svg or json."),
+    "export": ("manage:export_command", "Write all trials to a file: csv, json or parquet."),
+    "import": ("manage:import_command", "Make studies from past results of any tool."),
+    "track": ("manage:track_command", "Copy a study to MLflow, W&B, TensorBoard or Aim."),
+    "retry": ("manage:retry_command", "Retry a study's failed trials."),
+    "delete": ("manage:delete_command", "Delete a study with all its trials and checkpoints."),
+    "replay": ("show:replay_command", "Recompute every decision and compare it with the log."),
+    "verify": ("manage:verify_command", "Check the logs of a storage for damage."),
+    "backup": ("manage:backup_command", "Copy studies to another storage, or update the copy."),
+    "dashboard": ("dashboard:dashboard_command", "Serve live web pages for the studies."),
+    "key": ("run:key_app", "Make key pairs, so that workers run only signed studies."),
+    "bench": ("bench:bench_app", "Compare methods on functions and tables."),
+    "doctor": ("doctor:doctor_command", "Check versions, optional packages and the storage."),
 }
-"""Each command: where it is, and what it does in a line. Its module is imported when it is
-called."""
+COMMANDS = {name: (f"scrimp.cli.{path}", words) for name, (path, words) in _COMMANDS.items()}
+"""Each command: where it is defined, and one line of help."""
+
+
+def lazy_group(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
+    """Return a group of ``commands``, name to ("module:function", help), each imported when it is
+    run. The function may be a Typer of subcommands."""
+
+    class LazyGroup(TyperGroup):
+        def list_commands(self, ctx: Any) -> list[str]:
+            return [*commands, *super().list_commands(ctx)]
+
+        def get_command(self, ctx: Any, name: str) -> Any:
+            """Return the name and the line of help, which is all that a listing needs."""
+            if name not in commands:
+                return super().get_command(ctx, name)
+            return TyperCommand(name, help=commands[name][1])
+
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            """Import the command that is being run."""
+            known = self.list_commands(ctx)
+            if args and args[0] not in known and not args[0].startswith("-"):
+                near = nearest_name(args[0], known)
+                hint = f"Did you mean {near!r}?" if near else f"There are {', '.join(known)}."
+                ctx.fail(f"No such command {args[0]!r}. {hint}")
+            name, command, rest = super().resolve_command(ctx, args)
+            if name is not None and name in commands:
+                command = _loaded(name, commands[name][0])
+            return name, command, rest
+
+    return LazyGroup
+
+
+def _loaded(name: str, path: str) -> Any:
+    module, _, attribute = path.partition(":")
+    target = getattr(importlib.import_module(module), attribute)
+    if isinstance(target, typer.Typer):
+        group = typer.main.get_group(target)
+        for command in group.commands.values():
+            _tidy(command)
+        return group
+    alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    alone.command(name)(target)
+    return _tidy(typer.main.get_command(alone))
+
+
+def _tidy(command: Any) -> Any:
+    """Join the lines of each paragraph of the help, and show no type for flags."""
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
+    command.help = "\n\n".join(" ".join(text.split()) for text in paragraphs)
+    for option in command.params:
+        if getattr(option, "is_flag", False):
+            option.metavar = ""
+    return command
+
 
 app = typer.Typer(
     name="scrimp",
     cls=lazy_group(COMMANDS),
-    help="Find the best model on the fewest evaluations.",
+    help=TAGLINE,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -95,69 +116,55 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from scrimp.catalogs.plugins import own_version
+        from scrimp.plugins.plugins import own_version
 
         echo(f"scrimp {own_version()}")
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(help=TAGLINE)
 def _options(
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which it is.")
+        bool,
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Show the version and exit."
+        ),
     ] = False,
 ) -> None:
-    """Find the best model on the fewest evaluations."""
-    del debug, version  # the first is read by `main`, which prints errors
+    # `main`, which prints errors, reads --debug; `_version` handles --version.
+    del debug, version
 
 
-def _single_threaded() -> None:
-    """One thread for linear algebra, said before it is loaded: the dashboard draws in threads of
-    its own, and those of the algebra would wait for each other (ten times the CPU time, on two busy
-    cores)."""
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
-
-
-def _tell_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """A warning as a line of the command, without the place in our source that nobody asked for."""
-    del category, filename, lineno, file, line
+def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a warning as a line of the command, without its place in scrimp's source."""
     echo(f"scrimp: {message}", err=True)
 
 
 def main() -> None:
-    """Run the command; errors of ours are told in a line, without a traceback unless
-    ``--debug``."""
+    """Run the command. Print scrimp's errors without a traceback, unless ``--debug`` is given."""
     debug = "--debug" in sys.argv
-    logging.getLogger("scrimp").addHandler(
-        logging.NullHandler()
-    )  # failures are told by the progress display
+    # The progress display prints failures.
+    logging.getLogger("scrimp").addHandler(logging.NullHandler())
     if "dashboard" in sys.argv:
-        _single_threaded()
-    warnings.showwarning = _tell_warning
+        # The dashboard draws in threads of its own. Threads of the linear algebra would wait for
+        # each other: ten times the CPU time on two busy cores.
+        for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+            os.environ.setdefault(name, "1")
+    warnings.showwarning = _print_warning
     try:
         app()
     except ScrimpError as error:
         if debug:
             raise
         echo(f"scrimp: {error}", err=True)
-        failed = isinstance(error, StorageError | BrokenObjective) and not isinstance(
-            error, AddressError
-        )
-        sys.exit(1 if failed else 2)
-    except OSError as error:  # a file that cannot be read or written
+        failed = isinstance(error, StorageError | BrokenObjective)
+        sys.exit(1 if failed and not isinstance(error, AddressError) else 2)
+    except OSError as error:
         if debug:
             raise
         echo(f"scrimp: {error.filename or 'file'}: {error.strerror or error}", err=True)
         sys.exit(2)
     except KeyboardInterrupt:
-        echo("scrimp: interrupted; what was reported is kept", err=True)
+        echo("scrimp: interrupted; everything reported so far is saved", err=True)
         sys.exit(1)

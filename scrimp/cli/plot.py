@@ -1,11 +1,11 @@
-"""``scrimp plot``: the figures of `scrimp.plots` as files."""
+"""``scrimp plot``: write the figures of `scrimp.plots` to files."""
 
 import inspect
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from html import escape, unescape
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,26 +14,27 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from scrimp.checks import did_you_mean
-from scrimp.cli.plugins import PluginOption
-from scrimp.cli.say import echo
-from scrimp.cli.show import StorageOption
+from scrimp.cli.options import PluginOption, StorageOption
+from scrimp.cli.printing import echo
 from scrimp.errors import StudyError
-from scrimp.history.reports import printable
-from scrimp.tuning.studies import DEFAULT_URL, load_study
+from scrimp.study.studies import DEFAULT_URL, load_study
+from scrimp.study_log.messages import printable
 
 if TYPE_CHECKING:  # loading them takes time
     from plotly.graph_objects import Figure
 
-    from scrimp.selection.selection import Selection
-    from scrimp.tuning.study import Study
+    from scrimp.checkpoint_selection.selection import Selection
+    from scrimp.study.study import Study
 
-__all__ = ["figure_page", "plot_command", "write_figure"]
 
 IMAGES = ("png", "svg", "pdf", "webp")
 
 SEVERAL_STUDIES = ("compare", "edf", "attainment")
 
-PATIENCE, ATTEMPTS = 60.0, 2  # seconds for a picture, how often it is tried
+MAX_DRAWING_SECONDS = 60.0
+"""Time for one attempt to draw a picture."""
+
+DRAWING_ATTEMPTS = 2
 
 DRAW = """
 import sys
@@ -50,15 +51,15 @@ except (ImportError, ValueError, RuntimeError) as error:
 sys.stdout.buffer.write(image)
 """
 
-AT_HOME = {"displaylogo": False, "showSendToCloud": False}
-"""A page offers to send its data nowhere."""
+PLOTLY_SETTINGS = {"displaylogo": False, "showSendToCloud": False}
+"""Settings of Plotly that keep a page from offering to send its data elsewhere."""
 
 
 def plot_command(  # noqa: PLR0913 - options of a command
     study: Annotated[
         str,
         typer.Argument(
-            metavar="STUDY", help="Name of the study; for regret a file of results of scrimp bench."
+            metavar="STUDY", help="Name of the study; for regret, a results file of scrimp bench."
         ),
     ],
     name: Annotated[
@@ -68,7 +69,7 @@ def plot_command(  # noqa: PLR0913 - options of a command
         ),
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", help="File to write: .html, .json, .png, .svg.")
+        Path | None, typer.Option("--out", help="File to write: .html, .json, .png, .svg, .pdf.")
     ] = None,
     parameter: Annotated[
         list[str] | None, typer.Option("--parameter", help="Parameter to show; repeat for several.")
@@ -77,10 +78,17 @@ def plot_command(  # noqa: PLR0913 - options of a command
         str | None,
         typer.Option("--over", help="Axis of history and front_history: trials, time or budget."),
     ] = None,
+    iteration: Annotated[
+        int | None,
+        typer.Option(help="surrogate: trial number; shows the model that chose this trial."),
+    ] = None,
+    log: Annotated[
+        bool, typer.Option("--log", help="Make the axis of values logarithmic.")
+    ] = False,
     others: Annotated[
         list[str] | None,
         typer.Option(
-            "--with", help="A further study, for compare, edf and attainment; repeat for several."
+            "--with", help="Another study, for compare, edf and attainment; repeat for several."
         ),
     ] = None,
     storage: StorageOption = DEFAULT_URL,
@@ -89,9 +97,9 @@ def plot_command(  # noqa: PLR0913 - options of a command
     """Write a figure of a study to a file: html, png, svg or json. PNG and SVG need kaleido.
 
     Figures: history, curves, rungs, spending, parallel, slice, contour, importance, timeline, edf,
-    compare, surrogate, source_weights, regret; of several metrics: front, front_history, trade_offs,
-    attainment; of selections: selection_grid, selection_curve,
-    selection_confidence, selection_correlations.
+    compare, surrogate, source_weights, regret; for several metrics: front, front_history,
+    trade_offs, attainment; for selections: selection_grid, selection_curve, selection_confidence,
+    selection_correlations.
 
     Example: scrimp plot digits importance --out importance.html
     """
@@ -105,33 +113,39 @@ def plot_command(  # noqa: PLR0913 - options of a command
     given = study if name == "regret" else _loaded(study, name, storage)
     if others and name not in SEVERAL_STUDIES:
         raise StudyError(
-            f"the figure {name!r} shows one study; leave out --with, or take"
+            f"the figure {name!r} shows one study; leave out --with, or draw"
             f" {' or '.join(SEVERAL_STUDIES)}"
         )
     further = [_loaded(other, name, storage) for other in others or ()]
-    picture = draw(given, *further, **_settings(draw, name, parameter or [], over))
+    options = {"over": over, "iteration": iteration, "log": log or None}
+    settings = _settings(draw, name, parameter or [], options)
+    picture = draw(given, *further, **settings)
     path = out if out is not None else Path(f"{name}.html")
     write_figure(picture, path)
     echo(printable(f"wrote {path}: {unescape(picture.layout.meta['alternative'])}"))
 
 
 def _loaded(study: str, name: str, storage: str) -> "Study | Selection":
-    """The study, or the selection for figures of selections."""
+    """Load the study, or the selection for figures of selections."""
     if name.startswith("selection_"):
-        from scrimp.selection.selections import load_selection
+        from scrimp.checkpoint_selection.selections import load_selection
 
         return load_selection(study, storage=storage)
     return load_study(study, storage=storage)
 
 
 def _settings(
-    draw: Callable[..., "Figure"], name: str, parameters: list[str], over: str | None
+    draw: Callable[..., "Figure"],
+    name: str,
+    parameters: list[str],
+    options: Mapping[str, object],
 ) -> dict[str, object]:
-    """The options as arguments of the figure; one it does not take is an error."""
+    """Return the options as arguments of the figure; refuse one that it does not take."""
     known = inspect.signature(draw).parameters
-    settings: dict[str, object] = {}
-    if over is not None:
-        settings["over"] = over
+    settings = {option: value for option, value in options.items() if value is not None}
+    for option in settings:
+        if option not in known:
+            raise StudyError(f"the figure {name!r} has no {option} to choose; leave out --{option}")
     if parameters and "parameters" in known:
         settings["parameters"] = parameters
     elif parameters and "parameter" in known:
@@ -140,8 +154,6 @@ def _settings(
         settings |= dict(zip(("x", "y"), parameters, strict=False))
     elif parameters:
         raise StudyError(f"the figure {name!r} has no parameters to choose; leave out --parameter")
-    if over is not None and "over" not in known:
-        raise StudyError(f"the figure {name!r} has no axis to choose; leave out --over")
     return settings
 
 
@@ -156,17 +168,16 @@ def write_figure(picture: "Figure", path: Path) -> None:
         path.write_bytes(_image(picture, kind))
     else:
         raise StudyError(
-            f"{str(path)!r} does not say which format; end it with .html, .json,"
-            f" .{', .'.join(IMAGES)}"
+            f"{str(path)!r} has no known ending; use .html, .json, .{', .'.join(IMAGES)}"
         )
 
 
 def figure_page(picture: "Figure") -> str:
-    """A page of its own that needs no network, follows the reader's light or dark, and says in
-    words what it shows."""
+    """Return an HTML page that needs no network, follows the reader's light or dark theme, and
+    describes the figure in words."""
     alternative = escape(picture.layout.meta["alternative"])
     title = escape(picture.layout.title.text)
-    body = picture.to_html(full_html=False, include_plotlyjs=True, config=AT_HOME)
+    body = picture.to_html(full_html=False, include_plotlyjs=True, config=PLOTLY_SETTINGS)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><meta name="color-scheme"'
         f' content="light dark"><title>{title}</title></head>\n<body>\n<figure>\n<div role="img"'
@@ -181,14 +192,13 @@ def _image(picture: "Figure", kind: str) -> bytes:
             f"{kind} needs kaleido, which is not installed: pip install kaleido, or write .html"
         )
     figure, size = picture.to_json(), (kind, str(picture.layout.height or 600))
-    for _ in range(ATTEMPTS):
+    for _ in range(DRAWING_ATTEMPTS):
         drawn = _drawn(figure, size)
         if drawn is not None:
             break
     else:
-        raise StudyError(
-            f"kaleido's browser did not answer within {PATIENCE:g} s, {ATTEMPTS} times; write .html"
-        )
+        tried = f"within {MAX_DRAWING_SECONDS:g} s, {DRAWING_ATTEMPTS} times"
+        raise StudyError(f"kaleido's browser did not answer {tried}; write .html")
     image, error = drawn
     if not image:
         raise StudyError(f"kaleido could not draw: {error}; install Chromium, or write .html")
@@ -196,8 +206,8 @@ def _image(picture: "Figure", kind: str) -> bytes:
 
 
 def _drawn(figure: str, size: tuple[str, str]) -> tuple[bytes, str] | None:
-    """What kaleido draws, or says instead, in a process of its own: now and then its browser starts
-    and never answers. None then."""
+    """Draw with kaleido in a process of its own; return the image and the error. None if the
+    browser does not answer, which happens now and then."""
     drawing = subprocess.Popen(
         [sys.executable, "-c", DRAW, *size],
         stdin=subprocess.PIPE,
@@ -206,10 +216,11 @@ def _drawn(figure: str, size: tuple[str, str]) -> tuple[bytes, str] | None:
         start_new_session=True,
     )
     try:
-        image, error = drawing.communicate(figure.encode(), timeout=PATIENCE)
+        image, error = drawing.communicate(figure.encode(), timeout=MAX_DRAWING_SECONDS)
     except subprocess.TimeoutExpired:
         if sys.platform != "win32":
-            os.killpg(drawing.pid, signal.SIGKILL)  # with the browser
+            # The group includes the browser.
+            os.killpg(drawing.pid, signal.SIGKILL)
         drawing.kill()
         drawing.communicate()
         return None

@@ -1,7 +1,8 @@
-"""``scrimp run``: tune what a study file or the command line describes, and go on where an earlier
-run ended."""
+"""Commands that run trials, ``scrimp run`` and ``scrimp worker``, and ``scrimp key``, which makes
+the keys for signing what workers run."""
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Callable, Mapping
@@ -10,63 +11,77 @@ from typing import Annotated
 
 import typer
 
-from scrimp.cli.plugins import PluginOption
-from scrimp.cli.retry import say_broken
-from scrimp.cli.say import command_to_copy, echo
-from scrimp.cli.show import JsonOption, show_best
-from scrimp.cli.withdrawn import KEYS, refuse_token
-from scrimp.errors import BrokenObjective, StudyError
+from scrimp.cli.options import JsonOption, PluginOption, StorageOption, StudyArgument
+from scrimp.cli.printing import command_to_copy, echo
+from scrimp.cli.show import show_best
+from scrimp.display.study_words import failure_line, summary_line
+from scrimp.errors import BrokenObjective, ObjectiveError, StudyError
 from scrimp.executors.clock import stopwatch
-from scrimp.formats.run_options import default_name, read_budget_text
+from scrimp.executors.sigterm import ends_on_request
 from scrimp.formats.study_file import StudyPlan, plan_of_options, read_study_file
-from scrimp.history.record import best_record
-from scrimp.history.reports import printable
-from scrimp.showing.standing import failure_line, summary_line
+from scrimp.formats.toml_reading import default_name, read_budget_text
+from scrimp.methods.named_methods import Method, choose
 from scrimp.space.space_text import read_space_text
 from scrimp.storage.open import without_secrets
-from scrimp.tuning.begin_or_join import Beginning, carry_out
-from scrimp.tuning.catalog import Method, choose
-from scrimp.tuning.keys import signing
-from scrimp.tuning.studies import create_study, storage_at
-from scrimp.tuning.study import Study
-
-__all__ = ["run_command"]
+from scrimp.study.ledger import LEASE_SECONDS
+from scrimp.study.run import Run
+from scrimp.study.signing import (
+    PRIVATE,
+    PUBLIC,
+    SignedOnly,
+    is_signed,
+    new_pair,
+    public_keys,
+    signing_key,
+    trusted_keys,
+)
+from scrimp.study.studies import DEFAULT_URL, create_study, storage_at
+from scrimp.study.study import Study
+from scrimp.study.workers import Beginning, carry_out, described, join_study, resolved, work
+from scrimp.study_log.messages import printable
+from scrimp.study_log.record import StudyRecord
 
 
 def run_command(  # noqa: PLR0913 - the options of a command
     what: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE | -- COMMAND...", help="The study as TOML; or a command, with --space."
+            metavar="FILE|COMMAND",
+            help="Study file (TOML), or a command to tune, with --space.",
         ),
     ],
     check: Annotated[
-        bool, typer.Option("--check", help="Say what is wrong, and run nothing.")
+        bool, typer.Option("--check", help="Check the file and options, and run nothing.")
     ] = False,
-    method: Annotated[str | None, typer.Option(help="As in asha:brackets=4.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of a new study.")] = None,
-    n_trials: Annotated[int | None, typer.Option(help="Configurations in all.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Trials at the same time.")] = None,
-    total_budget: Annotated[
-        float | None, typer.Option(help="Units of the budget, over all trials.")
+    method: Annotated[str | None, typer.Option(help="Method, e.g. asha:brackets=4.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed for a new study.")] = None,
+    n_trials: Annotated[
+        int | None, typer.Option(help="Number of configurations to try in all.")
     ] = None,
-    timeout: Annotated[float | None, typer.Option(help="Seconds.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Trials to run at once.")] = None,
+    total_budget: Annotated[
+        float | None, typer.Option(help="Units of the budget to spend over all trials.")
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds after which no further trial starts.")
+    ] = None,
     storage: Annotated[str | None, typer.Option(help="URL of the storage.")] = None,
     space: Annotated[
-        list[str] | None, typer.Option(help='What may be tried: "lr=float(1e-5,1e-1,log)".')
+        list[str] | None,
+        typer.Option(help='Parameter and its range: "lr=float(1e-5,1e-1,log)"; repeat.'),
     ] = None,
     metric: Annotated[
-        str | None, typer.Option(help="The reported number to improve; 'value' if not given.")
+        str | None, typer.Option(help="Reported metric to optimize; by default 'value'.")
     ] = None,
     direction: Annotated[str | None, typer.Option(help="minimize or maximize.")] = None,
     budget: Annotated[
         str | None,
-        typer.Option(help='Of a trial: unit, first grant, full training: "epoch(1,27)".'),
+        typer.Option(help='Budget of one trial: unit, minimum and maximum, e.g. "epoch(1,27)".'),
     ] = None,
     learn_from: Annotated[
         list[str] | None, typer.Option(help="Past studies in the same storage, or all.")
     ] = None,
-    name: Annotated[str | None, typer.Option(help="Of the study.")] = None,
+    name: Annotated[str | None, typer.Option(help="Study name.")] = None,
     plugin: PluginOption = None,
     sign_with: Annotated[
         str | None,
@@ -74,129 +89,263 @@ def run_command(  # noqa: PLR0913 - the options of a command
             "--private-key",
             metavar="FILE",
             help=(
-                "Sign what the study evaluates, for workers with the public key.  [env var:"
+                "Private key to sign the study with, for workers with the public key.  [env var:"
                 " SCRIMP_PRIVATE_KEY]"
             ),
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Tune what a file describes: space, objective or command, method, budget, workers. Running it
-    again goes on.
+    """Tune what a file describes: space, objective or command, method, budget, workers. Run it
+    again to resume.
 
-    Options replace what the file says. Without a file, give a command after two dashes and say what
-    may be tried. Ctrl-C ends the trials and hands them back; SIGTERM lets them finish their step
-    first.
+    Options replace what the file says. Without a file, give --space and put the command after two
+    dashes. Ctrl-C ends the trials and returns them to the study; SIGTERM lets them finish their
+    step first.
 
     Example: scrimp run study.toml --n-trials 60 --workers 2
 
     Example: scrimp run --space "lr=float(1e-5,1e-1,log)" --n-trials 20 -- python train.py --lr {lr}
     """
-    refuse_token(None, KEYS)
     options = {
         "name": name,
         "method": method,
         "seed": seed,
         "run.n_trials": n_trials,
         "run.workers": workers,
-        "run.budget": total_budget,
+        "run.total_budget": total_budget,
         "run.timeout": timeout,
         "storage": storage,
         "space": read_space_text(space) if space else None,
         "metric": metric,
         "direction": direction,
         "budget": None if budget is None else read_budget_text(budget),
-        "learn_from": _past(learn_from),
+        "learn_from": "all" if learn_from == ["all"] else learn_from or None,
     }
     plan, file = _plan(what, {key: value for key, value in options.items() if value is not None})
     if check:
         count = len(plan.question["space"])
         parameters = f"{count} parameter{'' if count == 1 else 's'}"
-        echo(f"{file} is right: study {plan.name!r} with {parameters}")
+        echo(f"{file} is valid: study {plan.name!r} with {parameters}")
         return
-    key = signing(sign_with)
+    key = signing_key(sign_with)
     place = storage_at(plan.storage)
     question = {**plan.question, "plugins": [*plan.question["plugins"], *(plugin or [])]}
     study = create_study(plan.name, storage=place, load_if_exists=True, **question)
     if method is not None:
         _refuse_other_method(study, plan)
     known = len(study.trials)
-    note = f"goes on with {known} trials" if known else "is new"
-    echo(
-        f"study {plan.name!r} in {without_secrets(place.url)} {note}; method {study.method}",
-        err=True,
-    )
+    note = f"resumes with {known} trials" if known else "is new"
+    named = f"study {plan.name!r} in {without_secrets(place.url)}"
+    echo(f"{named} {note}; method {study.method}", err=True)
     begin = Beginning(plan.objective, plan.run, place, key)
     _run(study, file, place.url, as_json, lambda: carry_out(study, begin))
 
 
-def _past(names: list[str] | None) -> list[str] | str | None:
-    return "all" if names == ["all"] else names or None
-
-
 def _plan(words: list[str], options: Mapping[str, object]) -> tuple[StudyPlan, str]:
-    """The plan, and what to call its source: a file that options change, or a command with options
-    only."""
+    """Read the plan from a file that options change, or from options and a command; return it with
+    the name of its source."""
     if len(words) == 1 and ("space" not in options or words[0].endswith(".toml")):
         return read_study_file(Path(words[0]), options), words[0]
     if "space" not in options:
         raise StudyError(
-            f"{shlex.join(words)!r} is no study file; to tune a command say what may be tried,"
-            " such as "
-            f'--space "lr=float(1e-5,1e-1,log)", and put the command last, after --'
+            f"{shlex.join(words)!r} is not a study file; to tune a command, declare its parameters"
+            ' with --space, such as --space "lr=float(1e-5,1e-1,log)", and put the command last,'
+            " after --"
         )
     named = {"name": default_name(words), **options, "command": words}
     return plan_of_options(named, Path.cwd()), "the command line"
 
 
 def _refuse_other_method(study: Study, plan: StudyPlan) -> None:
-    """A study keeps the method it began with; to say another one and be ignored would mislead."""
+    """Refuse a --method that differs from the study's: a study keeps the method it began with."""
     history = study.history
     wanted, _ = choose(history.problem, plan.question["method"], bool(plan.question["learn_from"]))
     if wanted != Method.from_json(history.method):
         raise StudyError(
-            f"study {plan.name!r} began with method {study.method!r}, with its own settings; "
-            "to try another one, begin another study with --name, or in another --storage"
+            f"study {plan.name!r} began with method {study.method!r} and its settings; to try"
+            " another method, start another study with --name or in another --storage"
         )
 
 
 def _run(study: Study, file: str, url: str, as_json: bool, carry_out: Callable[[], bool]) -> None:
-    """Carry the plan out, and say how it went; ``url`` is where the study is."""
+    """Carry out the plan and report how it went; ``url`` is the storage of the study."""
     began, decisions = stopwatch(), study.history.decisions
     try:
         complete = carry_out()
     except BrokenObjective as error:
-        say_broken(error, study.name, url)
+        _print_broken(error, study.name, url)
         raise typer.Exit(1) from None
-    echo(printable(summary_line(study.history, stopwatch() - began)), err=True)
-    best = best_record(study.history)
+    history = study.history
+    record = StudyRecord.of(history, seconds=stopwatch() - began)
+    echo(printable(summary_line(record)), err=True)
     if as_json:
-        echo(json.dumps(best))
+        echo(json.dumps(record.best))
     else:
-        show_best(study.history)
-    failed = study.history.with_status("failed")
+        show_best(record)
+    failed = history.with_status("failed")
     if failed:
         echo(printable(f"{len(failed)} failed; the last, {failure_line(failed[-1])}"), err=True)
     again = command_to_copy(["scrimp", *sys.argv[1:]])
     if not complete:
-        echo(f"stopped; nothing is lost. Go on with:  {again}", err=True)
+        echo(f"stopped; nothing is lost. Resume with:  {again}", err=True)
         raise typer.Exit(1)
     retry, delete = (
         command_to_copy(["scrimp", word, study.name, "--storage", url])
         for word in ("retry", "delete")
     )
-    if failed and not study.history.front:
+    if failed and not history.front:
+        echo(f"every trial failed. Fix the cause, then retry:  {retry}", err=True)
+        echo(f"or start over:  {delete}", err=True)
+        raise typer.Exit(1)
+    if failed and history.totals.n_trials is not None:
+        echo(f"failed trials count towards n_trials; fix the cause, then retry:  {retry}", err=True)
+    where = "" if file == "the command line" else f" in {file}"
+    idle = history.decisions == decisions
+    ended = "already finished, nothing left to run" if idle else "finished"
+    echo(f"{ended}. To run more trials, raise the limits{where} and run:  {again}", err=True)
+
+
+def _print_broken(error: BrokenObjective, study: str, url: str) -> None:
+    """Print why a run stopped, and the command that retries the trials."""
+    details = f"\n{error.details.strip()}" if "\n" in error.details.strip() else ""
+    again = command_to_copy(["scrimp", "retry", study, "--storage", url])
+    echo(f"scrimp: {error.words}{details}", err=True)
+    echo(f"Fix the cause, then retry these trials:  {again}", err=True)
+
+
+def worker_command(  # noqa: PLR0913 - options of a command
+    study: StudyArgument,
+    storage: StorageOption = DEFAULT_URL,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            help='Function to evaluate, as "module:function"; by default what the study records.'
+        ),
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Trials to run at once.")] = 1,
+    gpus_per_worker: Annotated[int, typer.Option(help="GPUs for each trial.")] = 0,
+    checkpoints: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the checkpoints, shared by all workers.", envvar="SCRIMP_CHECKPOINTS"
+        ),
+    ] = None,
+    timeout: Annotated[
+        float | None, typer.Option(help="Seconds after which no further trial starts.")
+    ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Seconds that one grant of a trial may take.")
+    ] = None,
+    lease: Annotated[
+        float,
+        typer.Option(
+            min=0.1, help="Seconds of silence after which other workers take over its trials."
+        ),
+    ] = LEASE_SECONDS,
+    public_key: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help=(
+                "Run only studies that the owner of one of these keys signed.  [env var:"
+                " SCRIMP_PUBLIC_KEY]"
+            ),
+        ),
+    ] = None,
+    wait: Annotated[
+        float, typer.Option(min=0, help="Seconds to wait for a database server that is down.")
+    ] = 60.0,
+    plugin: PluginOption = None,
+) -> None:
+    """Run trials of a study alongside other workers until its limits are reached. Any number of
+    workers can share a study.
+
+    On SIGTERM it finishes the current step, returns the trial to the study, and exits with code 1
+    if the study is not finished.
+
+    Example: scrimp worker digits --storage postgresql://ann@db.example/hpo
+    """
+    keys = trusted_keys(public_key)
+    if checkpoints is not None:
+        os.environ["SCRIMP_CHECKPOINTS"] = str(checkpoints)
+    place = storage_at(storage)
+    loaded = join_study(study, place, wait, lambda words: echo(f"scrimp: {words}", err=True))
+    record = described(objective) if objective is not None else loaded.history.objective
+    if record is None:
+        raise ObjectiveError(
+            f"study {study!r} records no objective; name one with --objective module:function, or"
+            " start the study with `scrimp run`"
+        )
+    began = stopwatch()
+    # The space of a changed study could hand any text to a function named here.
+    signed = SignedOnly(place.identity(), lambda: trusted_keys(public_key)) if keys else None
+    _check_signature(loaded, signed, objective is None)
+    with ends_on_request() as ending:
+        request = Run(
+            objective=resolved(record),
+            workers=workers,
+            gpus_per_worker=gpus_per_worker,
+            timeout=timeout,
+            time_limit=time_limit,
+            lease=lease,
+            ending=ending,
+            signed=signed,
+        )
+        try:
+            work(loaded, request, progress=True)
+        except BrokenObjective as error:
+            _print_broken(error, study, place.url)
+            echo(f"scrimp: this worker stopped; other workers of {study!r} continue", err=True)
+            raise typer.Exit(1) from None
+        now = StudyRecord.of(loaded.history, seconds=stopwatch() - began)
+        echo(printable(summary_line(now)), err=True)
+        if ending():
+            echo(f"scrimp: ended on request; study {study!r} is not finished", err=True)
+            raise typer.Exit(1)
+
+
+def _check_signature(study: Study, signed: SignedOnly | None, recorded: bool) -> None:
+    """Refuse a study without a valid signature if there is a public key; otherwise warn if a signed
+    objective that the study records is not checked."""
+    if signed is not None:
+        signed.check(study.history)
+    elif recorded and is_signed(study.history):
         echo(
-            f"nothing came out of it. Mend it, then try again:  {retry}\nor begin anew:  {delete}",
+            f"scrimp: study {study.name!r} is signed, but this worker has no public key and does"
+            " not check the signature",
             err=True,
         )
-        raise typer.Exit(1)
-    if failed and study.history.totals.n_trials is not None:
-        echo(f"failed trials count in n_trials; once mended, try them again:  {retry}", err=True)
-    where = "" if file == "the command line" else f" in {file}"
-    ended = (
-        "it was finished before, and nothing was left to run"
-        if study.history.decisions == decisions
-        else "finished"
-    )
-    echo(f"{ended}. For more, raise the totals{where} and run again:  {again}", err=True)
+
+
+key_app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Key pairs: workers with the public key run only what the private key signed.",
+)
+
+
+@key_app.command("new")
+def new_key_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write the private key to.")],
+) -> None:
+    """Make a key pair: FILE, which only you can read, and FILE.pub for the workers.
+
+    Example: scrimp key new ~/.config/scrimp/ann.key
+    """
+    public = new_pair(file.expanduser())
+    echo(f"key {public.fingerprint}")
+    echo(f"sign what you submit:           {PRIVATE}={file} scrimp run study.toml")
+    echo(f"require signatures in workers:  {PUBLIC}={file}.pub scrimp worker STUDY")
+
+
+@key_app.command("show")
+def show_key_command(
+    file: Annotated[Path, typer.Argument(metavar="FILE.pub", help="File of public keys.")],
+) -> None:
+    """Print the fingerprints of the public keys in a file. Messages name keys by fingerprint.
+
+    Example: scrimp key show ann.key.pub
+    """
+    for public in public_keys(file.expanduser()):
+        echo(public.fingerprint)

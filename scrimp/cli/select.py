@@ -1,46 +1,62 @@
-"""``scrimp select``: the best checkpoint over many benchmarks, with evaluations run elsewhere or
-here."""
+"""``scrimp select``: the best checkpoint over many benchmarks, with evaluations run here or
+elsewhere, and what the model predicts of the others."""
 
+import csv
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from scrimp.cli.plugins import PluginOption
-from scrimp.cli.say import echo
-from scrimp.cli.select_beliefs import (
-    DirectionOption,
-    MethodOption,
-    WeightOption,
-    by_task,
-    correlations_command,
-    directions,
-    posterior_command,
-)
-from scrimp.cli.selection_report import (
-    cell_counts,
-    print_failures,
-    print_recommendation,
-    recommendation_record,
-)
-from scrimp.cli.show import JsonOption
+from scrimp.cli.options import JsonOption, PluginOption, StorageOption
+from scrimp.cli.printing import echo
+from scrimp.errors import StudyError
 from scrimp.formats.selection_file import SelectionPlan
+from scrimp.study.studies import DEFAULT_URL
 
-if TYPE_CHECKING:
-    from scrimp.selection.selection import Selection
+if TYPE_CHECKING:  # loading these takes time
+    from scrimp.checkpoint_selection.recommendation import Recommendation
+    from scrimp.checkpoint_selection.row_means import RowMeans
+    from scrimp.checkpoint_selection.score_table import ScoreTable
+    from scrimp.checkpoint_selection.selection import Selection
+    from scrimp.study_log.history import History
+    from scrimp.study_log.trial import Trial
+    from scrimp.surrogates.surrogate import Array
 
-__all__ = ["select_app"]
 
 select_app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="The best checkpoint over many benchmarks. Example: scrimp select next scores.csv",
+    help="Find the best checkpoint over many benchmarks. Example: scrimp select next scores.csv",
 )
 
 
-select_app.command("posterior")(posterior_command)
-select_app.command("correlations")(correlations_command)
+SourceArgument = Annotated[
+    str, typer.Argument(metavar="SCORES", help="A file of scores, or the name of a selection.")
+]
+WeightOption = Annotated[
+    list[str] | None, typer.Option(help="Weight of a task, such as mmlu=2; repeat.")
+]
+DirectionOption = Annotated[
+    list[str] | None,
+    typer.Option(help="Direction of a task, such as perplexity=minimize; repeat."),
+]
+MethodOption = Annotated[
+    str,
+    typer.Option(
+        help=(
+            "kg, ei, top-two, random, stride, last, independent, ei-icm; settings as"
+            " ei-icm:rank=full."
+        )
+    ),
+]
+
+MAX_MATRIX_TASKS = 12
+"""Tasks up to which the whole matrix of correlations is printed."""
+
+PAIRS_LISTED = 8
+"""Pairs of tasks listed at either end where the matrix is too large to print."""
 
 
 @select_app.command("next")
@@ -51,31 +67,33 @@ def next_command(  # noqa: PLR0913 - the options of a command
             help="CSV with checkpoint,task,score[,stderr], JSON, or a folder of harness results."
         ),
     ],
-    count: Annotated[int, typer.Option(min=1, help="Cells to name.")] = 1,
+    count: Annotated[int, typer.Option(min=1, help="Number of cells to print.")] = 1,
     cost: Annotated[
-        list[str] | None, typer.Option(help="Cost of one cell of a task, as mmlu=9.0; repeat.")
+        list[str] | None, typer.Option(help="Cost of one cell of a task, such as mmlu=9.0; repeat.")
     ] = None,
     weight: WeightOption = None,
     direction: DirectionOption = None,
     share: Annotated[
-        float | None, typer.Option(help="Name none once this share of all cells is measured.")
+        float | None, typer.Option(help="Share of all cells after which none is printed.")
     ] = None,
     method: MethodOption = "kg",
     seed: Annotated[int, typer.Option(min=0, help="Seed of the start design.")] = 0,
     unordered: Annotated[
         bool,
-        typer.Option("--unordered", help="Checkpoints have no order, such as different models."),
+        typer.Option(
+            "--unordered", help="Treat checkpoints as unordered, such as different models."
+        ),
     ] = False,
     use_stderr: Annotated[
         bool,
-        typer.Option("--use-stderr", help="Standard errors in the file are part of the noise."),
-    ] = False,
+        typer.Option("--use-stderr/--ignore-stderr", help="Count the standard errors in the file."),
+    ] = True,
     as_json: JsonOption = False,
 ) -> None:
     """Read the scores so far, and print the next cells to run and the checkpoint to take now.
 
-    Rows with an empty score name checkpoints and tasks that were not measured yet; "nan" says that
-    measuring failed.
+    Rows with an empty score name checkpoints and tasks that are not measured yet; "nan" marks a
+    failed measurement.
 
     Example: scrimp select next scores.csv --count 4 --cost mmlu=9.0 --share 0.1
     """
@@ -83,36 +101,31 @@ def next_command(  # noqa: PLR0913 - the options of a command
 
     import numpy as np
 
-    from scrimp.selection.score_files import read_scores
-    from scrimp.selection.selector import CellDecision, Selector, SelectorSettings
-    from scrimp.selection.stopping import CellStopRule, stop_reason
-    from scrimp.tuning.catalog import read_method
-    from scrimp.tuning.threads import one_thread
+    from scrimp.checkpoint_selection.cell_policy import CellStopRule, stop_reason
+    from scrimp.checkpoint_selection.score_files import read_scores
+    from scrimp.checkpoint_selection.selector import CellDecision, Selector, SelectorSettings
+    from scrimp.methods.named_methods import read_method
+    from scrimp.threads import one_thread
 
-    asked, costs, weights, signs = (
-        read_method(method), by_task("cost", cost), by_task("weight", weight), directions(direction)
-    )  # fmt: skip
-    table = read_scores(scores).with_numbers(costs=costs, weights=weights).with_directions(signs)
+    asked, costs, weights = read_method(method), by_task("cost", cost), by_task("weight", weight)
+    table = read_scores(scores).with_numbers(costs=costs, weights=weights)
+    table = table.with_directions(directions(direction))
     table = replace(table, steps=None) if unordered else table
     planned = None if share is None else max(round(share * table.scores.size), 1)
     settings = SelectorSettings(asked.name, seed, planned, use_stderr, options=asked.settings)
     selector, decision = Selector(settings), CellDecision(())
     enough = stop_reason(CellStopRule(share=share), table, None)
     if enough is None:
-        left = (
-            count
-            if planned is None
-            else min(count, max(planned - int((table.seen | table.failed).sum()), 1))
-        )
+        if planned is not None:
+            count = min(count, max(planned - int((table.seen | table.failed).sum()), 1))
+        rng = np.random.default_rng([seed, int(table.seen.sum())])
         with one_thread():
-            decision = selector.decide(
-                table, [], np.random.default_rng([seed, int(table.seen.sum())]), left
-            )
-    named = [
-        dict(zip(("checkpoint", "task"), table.label(cell), strict=True)) for cell in decision.cells
-    ]
+            decision = selector.decide(table, [], rng, count)
+    keys = ("checkpoint", "task")
+    named = [dict(zip(keys, table.label(cell), strict=True)) for cell in decision.cells]
+    # The model that decided also recommends.
     with one_thread():
-        answer = selector.recommend(table, decision.fit)  # the model that decided, not a second fit
+        answer = selector.recommend(table, decision.fit)
     if as_json:
         echo(json.dumps({"recommendation": recommendation_record(answer), "next": named}))
         return
@@ -125,31 +138,31 @@ def next_command(  # noqa: PLR0913 - the options of a command
 
 @select_app.command("run")
 def run_command(
-    file: Annotated[Path, typer.Argument(help="The selection as TOML.")],
+    file: Annotated[Path, typer.Argument(help="Selection file (TOML).")],
     check: Annotated[
-        bool, typer.Option("--check", help="Say what is wrong with the file, and run nothing.")
+        bool, typer.Option("--check", help="Check the file, and run nothing.")
     ] = False,
     storage: Annotated[
-        str | None, typer.Option(help="URL of the storage, instead of the file's.")
+        str | None, typer.Option(help="URL of the storage; by default the file's.")
     ] = None,
     plugin: PluginOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a command for chosen cells until the file's stop rule holds. Running it again goes on.
+    """Run a command for chosen cells until the file's stop rule is met. Run it again to resume.
 
-    Ctrl-C ends the commands and hands their cells back; SIGTERM lets them finish first. Other
-    machines may run the same file on the same storage.
+    Ctrl-C ends the commands and returns their cells; SIGTERM lets them finish first. Other machines
+    can run the same file on the same storage.
 
     Example: scrimp select run select.toml
     """
+    from scrimp.checkpoint_selection.selections import create_selection
     from scrimp.formats.selection_file import read_selection_file
-    from scrimp.selection.selections import create_selection
-    from scrimp.tuning.studies import storage_at
+    from scrimp.study.studies import storage_at
 
     plan = read_selection_file(file)
     if check:
         cells = len(plan.question["checkpoints"]) * len(plan.question["tasks"])
-        echo(f"{file} is right: selection {plan.name!r} with {cells} cells")
+        echo(f"{file} is valid: selection {plan.name!r} with {cells} cells")
         return
     place = storage_at(storage if storage is not None else plan.storage)
     selection = create_selection(plan.name, storage=place, load_if_exists=True, **plan.question)
@@ -158,25 +171,19 @@ def run_command(
     complete = _carry_out(selection, plan)
     answer = selection.recommend()
     if as_json:
-        echo(
-            json.dumps(
-                {
-                    "recommendation": recommendation_record(answer),
-                    "cells": cell_counts(selection.history),
-                }
-            )
-        )
+        record = {"recommendation": recommendation_record(answer)}
+        echo(json.dumps({**record, "cells": cell_counts(selection.history)}))
     else:
         print_recommendation(answer, selection.scores)
         print_failures(selection.history)
     if not complete:
-        echo(f"stopped; nothing is lost. Go on with:  scrimp select run {file}", err=True)
+        echo(f"stopped; nothing is lost. Resume with:  scrimp select run {file}", err=True)
         raise typer.Exit(1)
 
 
 def _carry_out(selection: "Selection", plan: "SelectionPlan") -> bool:
-    """Run the plan, here and now; whether it came to its end."""
-    from scrimp.tuning.sigterm import ends_on_request
+    """Run the plan; False if it was interrupted."""
+    from scrimp.executors.sigterm import ends_on_request
 
     with ends_on_request() as ending:
         try:
@@ -187,19 +194,230 @@ def _carry_out(selection: "Selection", plan: "SelectionPlan") -> bool:
 
 
 def _tell_known(selection: "Selection", path: Path) -> None:
-    """Tell scores from a file that the selection does not have yet; other checkpoints and tasks in
-    it do not matter."""
-    from scrimp.selection.score_files import read_scores
+    """Tell the selection the scores in a file; skip checkpoints and tasks that it does not have."""
+    import numpy as np
+
+    from scrimp.checkpoint_selection.score_files import read_scores
 
     known, own = read_scores(path), selection.scores
-    for row, checkpoint in enumerate(known.checkpoints):
-        for column, task in enumerate(known.tasks):
-            if (
-                checkpoint not in own.checkpoints
-                or task not in own.tasks
-                or not known.seen[row, column]
-            ):
-                continue
+    for row, column in np.argwhere(known.seen).tolist():
+        checkpoint, task = known.checkpoints[row], known.tasks[column]
+        if checkpoint in own.checkpoints and task in own.tasks:
             error = float(known.errors[row, column])
             stderr = None if error != error else error
             selection.tell(checkpoint, task, float(known.scores[row, column]), stderr=stderr)
+
+
+@select_app.command("posterior")
+def posterior_command(  # noqa: PLR0913 - the options of a command
+    scores: SourceArgument,
+    weight: WeightOption = None,
+    direction: DirectionOption = None,
+    method: MethodOption = "kg",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", help="CSV file to write: mean and standard deviation of every cell."),
+    ] = None,
+    storage: StorageOption = DEFAULT_URL,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the posterior mean and standard deviation of every checkpoint's average score.
+
+    A stored selection uses its own options. --json prints the cells too.
+
+    Example: scrimp select posterior scores.csv --out cells.csv
+    """
+    from scrimp.checkpoint_selection.posterior import posterior_of
+
+    belief = posterior_of(_believed(scores, weight, direction, method, storage))
+    if out is not None:
+        with open(out, "w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, ["checkpoint", "task", "mean", "std", "measured"])
+            writer.writeheader()
+            writer.writerows(belief.records())
+    if as_json:
+        names = ("mean", "std", "average_mean", "average_std", "smooth_average")
+        labels = {"checkpoints": list(belief.checkpoints), "tasks": list(belief.tasks)}
+        arrays = {name: getattr(belief, name).tolist() for name in names}
+        echo(json.dumps({**labels, **arrays}))
+        return
+    echo(f"{'checkpoint':>16}  {'average':>10}  {'std':>9}  {'smooth':>10}  cells")
+    for row in belief.averages():
+        average = f"{row['average_mean']:>10.5g}  {row['average_std']:>9.2g}"
+        smooth = f"{row['smooth_average']:>10.5g}  {row['measured']:>5}"
+        echo(f"{row['checkpoint']!s:>16}  {average}  {smooth}")
+    if out is not None:
+        echo(f"wrote {out}: {belief.mean.size} cells")
+
+
+@select_app.command("correlations")
+def correlations_command(  # noqa: PLR0913 - the options of a command
+    scores: SourceArgument,
+    weight: WeightOption = None,
+    direction: DirectionOption = None,
+    method: MethodOption = "kg",
+    kernel: Annotated[
+        bool, typer.Option("--kernel", help="Use the fitted covariance alone: K_t in ei-icm.")
+    ] = False,
+    storage: StorageOption = DEFAULT_URL,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the correlations of the tasks over checkpoints, as the model predicts them.
+
+    Example: scrimp select correlations scores.csv --method ei-icm
+    """
+    means = _believed(scores, weight, direction, method, storage)
+    matrix, tasks = means.fitted.task_correlations(kernel=kernel), means.table.tasks
+    if as_json:
+        echo(json.dumps({"tasks": list(tasks), "correlations": matrix.tolist()}))
+        return
+    lines = _matrix_lines if len(tasks) <= MAX_MATRIX_TASKS else _pair_lines
+    echo("\n".join(lines(matrix, tasks)))
+
+
+def _believed(
+    source: str, weight: list[str] | None, direction: list[str] | None, method: str, storage: str
+) -> "RowMeans":
+    """Fit the model to the scores of a file or of a stored selection."""
+    from scrimp.checkpoint_selection.cell_policy import needed_belief
+    from scrimp.checkpoint_selection.score_files import read_scores
+    from scrimp.checkpoint_selection.selections import load_selection
+    from scrimp.checkpoint_selection.selector import Selector, SelectorSettings
+    from scrimp.methods.named_methods import read_method
+
+    if not Path(source).exists():
+        return needed_belief(load_selection(source, storage=storage).history)
+    asked = read_method(method)
+    table = (
+        read_scores(source)
+        .with_numbers(weights=by_task("weight", weight))
+        .with_directions(directions(direction))
+    )
+    means = Selector(SelectorSettings(method=asked.name, options=asked.settings)).believe(table)
+    if means is None:
+        raise StudyError(
+            f"cannot predict scores of {source}: it has no score, or {asked.name!r} has no model;"
+            " use kg"
+        )
+    return means
+
+
+def by_task(kind: str, given: list[str] | None) -> dict[str, float]:
+    """Read numbers by task from options such as mmlu=9.0."""
+    values = {}
+    for text in given or []:
+        task, sign, number = text.rpartition("=")
+        try:
+            values[task] = float(number)
+        except ValueError:
+            sign = ""
+        if not sign or not task:
+            raise typer.BadParameter(f"{text!r} is not a {kind} of a task; write mmlu=9.0")
+    return values
+
+
+def directions(given: list[str] | None) -> dict[str, str]:
+    """Read directions by task from options such as perplexity=minimize."""
+    found = [text.rpartition("=") for text in given or []]
+    for task, sign, word in found:
+        if not sign or not task:
+            raise typer.BadParameter(
+                f"{word!r} is not a direction of a task; write perplexity=minimize"
+            )
+    return {task: word for task, _, word in found}
+
+
+def _matrix_lines(matrix: "Array", tasks: tuple[str, ...]) -> list[str]:
+    width = max(len(task) for task in tasks)
+    head = " " * width + "".join(f"  {place:>5}" for place in range(1, len(tasks) + 1))
+    rows = [
+        f"{task:<{width}}" + "".join(f"  {value:>5.2f}" for value in values)
+        for task, values in zip(tasks, matrix.tolist(), strict=True)
+    ]
+    return [head, *rows]
+
+
+def _pair_lines(matrix: "Array", tasks: tuple[str, ...]) -> list[str]:
+    """List the most and the least correlated pairs, where the whole matrix is too large."""
+    pairs: list[tuple[float, str, str]] = sorted(
+        (float(matrix[row, column]), tasks[row], tasks[column])
+        for row in range(len(tasks))
+        for column in range(row + 1, len(tasks))
+    )
+    lines = [f"  {value:5.2f}  {one}, {other}" for value, one, other in pairs]
+    highest = ["highest correlations:", *lines[: -PAIRS_LISTED - 1 : -1]]
+    lowest = ["lowest correlations:", *lines[:PAIRS_LISTED]]
+    return [*highest, *lowest, f"{len(pairs)} pairs in all; --json prints them"]
+
+
+def recommendation_record(answer: "Recommendation") -> dict[str, object]:
+    """Return a recommendation as JSON."""
+    return {**asdict(answer), "warnings": list(answer.warnings)}
+
+
+def show_selection(history: "History", as_json: bool) -> None:
+    """Print a selection for ``scrimp show`` and ``scrimp best``."""
+    from scrimp.checkpoint_selection.cell_policy import recommendation, score_table
+
+    table, answer = score_table(history), recommendation(history)
+    record = {
+        "name": history.created.name,
+        "kind": "selection",
+        "method": history.method["name"],
+        "checkpoints": list(table.checkpoints),
+        "tasks": list(table.tasks),
+        "cells": cell_counts(history),
+        "recommendation": recommendation_record(answer),
+        "trials": [_cell_record(history, trial) for trial in history.trials],
+    }
+    if as_json:
+        echo(json.dumps(record))
+        return
+    echo(f"{record['name']}: selection of a checkpoint with {record['method']}")
+    print_recommendation(answer, table)
+    print_failures(history)
+
+
+def print_recommendation(answer: "Recommendation", table: "ScoreTable") -> None:
+    """Print the recommendation as text."""
+    measured, failed = int(table.seen.sum()), int(table.failed.sum())
+    note = f", {failed} failed" if failed else ""
+    echo(f"measured {measured} of {table.scores.size} cells{note}; cost so far {answer.spent:g}")
+    echo(str(answer))
+
+
+def print_failures(history: "History") -> None:
+    """Print the latest cells that could not be measured."""
+    failed = history.with_status("failed")
+    for trial in failed[-5:]:
+        cell = f"{trial.config['task']} of checkpoint {trial.config['checkpoint']}"
+        echo(f"  failed: {cell}: {_cause(trial.message)[:120]}")
+    if len(failed) > 5:
+        others = f"scrimp show {history.created.name} --json lists them"
+        echo(f"  … and {len(failed) - 5} more; {others}")
+
+
+def _cause(message: str) -> str:
+    """Return the most useful line of a message: the last one that a script printed, or the first
+    line of an exception."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()] or ["no message"]
+    own = [line for line in lines[1:] if not line.startswith("attempt ")]
+    return own[-1] if own and lines[0].startswith("the script exited") else lines[0]
+
+
+def cell_counts(history: "History") -> dict[str, int]:
+    """Count the cells in each state."""
+    return {status: count for status, count in history.counts.items() if count}
+
+
+def _cell_record(history: "History", trial: "Trial") -> dict[str, object]:
+    error = trial.message if trial.status in ("failed", "stale") else ""
+    stderr = None if trial.last is None else trial.last.stderr.get(history.problem.metric)
+    return {
+        "id": trial.id,
+        "status": trial.status,
+        **trial.config,
+        "score": trial.value,
+        "stderr": stderr,
+        "error": error,
+    }

@@ -1,53 +1,35 @@
-"""``scrimp studies``, ``scrimp show`` and ``scrimp best``: readers of the log, which need no
-model."""
+"""Commands that read a study: ``scrimp studies``, ``show``, ``best``, ``explain`` and ``replay``.
+
+Tables are as wide as the terminal, and tab-separated in a pipe. Texts of studies are never read as
+markup.
+"""
 
 import json
+from collections.abc import Iterable, Sequence
 from typing import Annotated
 
 import typer
 
-from scrimp.cli.listing import print_rows, print_trials, say
-from scrimp.cli.say import command_to_copy, echo
-from scrimp.errors import ScrimpError
-from scrimp.history.bounds import hints
-from scrimp.history.compromise import hypervolume_of, knee_of, reference_of, trade_off_of
-from scrimp.history.constraint_rules import constraint_words
-from scrimp.history.history import History
-from scrimp.history.record import best_record, front_record, study_record, trial_record
-from scrimp.history.reports import printable
-from scrimp.json_values import Scalar
-from scrimp.showing.figures import number, shortened_text
-from scrimp.showing.standing import (
-    goal_words,
-    is_over,
-    method_words,
-    saved_words,
-    spent_words,
-    states_words,
+from scrimp.cli.options import JsonOption, PluginOption, StorageOption, StudyArgument, words_of
+from scrimp.cli.printing import command_to_copy, echo, say, width
+from scrimp.display.figures import number, shortened_text
+from scrimp.display.study_words import method_words, spent_words, states_words
+from scrimp.display.trial_columns import (
+    TableQuery,
+    TextTable,
+    fitted,
+    padded_lines,
+    selected_trials,
+    trial_table,
 )
-from scrimp.showing.trial_columns import TableQuery, selected_trials
-from scrimp.tuning.outcomes import nothing_found
-from scrimp.tuning.studies import DEFAULT_URL, load_any, storage_at
-from scrimp.tuning.study import Study
-
-__all__ = [
-    "JsonOption",
-    "StorageOption",
-    "StudyArgument",
-    "best_command",
-    "show_best",
-    "show_command",
-    "studies_command",
-]
-
-StorageOption = Annotated[
-    str,
-    typer.Option(
-        "--storage", help="URL of the storage.", envvar="SCRIMP_STORAGE", show_default=True
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="Name of the study.")]
+from scrimp.errors import ScrimpError
+from scrimp.json_values import Scalar
+from scrimp.study.outcomes import nothing_found
+from scrimp.study.studies import DEFAULT_URL, read_history, storage_at
+from scrimp.study_log.compromise import knee_of, reference_of
+from scrimp.study_log.history import History
+from scrimp.study_log.messages import printable
+from scrimp.study_log.record import StudyRecord
 
 
 def studies_command(storage: StorageOption = DEFAULT_URL, as_json: JsonOption = False) -> None:
@@ -59,95 +41,87 @@ def studies_command(storage: StorageOption = DEFAULT_URL, as_json: JsonOption = 
     rows, damaged = [], []
     for name in place.names():
         try:
-            rows.append(_study_row(load_any(name, storage=place)))
-        except ScrimpError as error:  # one bad study hides no other
+            rows.append(_study_row(StudyRecord.of(read_history(name, place))))
+        except ScrimpError as error:
+            # The others are still listed.
             damaged.append(f"{name}: {error}")
     for line in damaged:
         echo(printable(f"scrimp: {line}"), err=True)
-    _list_studies(rows, place.url, as_json)
-    if damaged:
-        raise typer.Exit(1)
-
-
-def _list_studies(rows: list[dict[str, Scalar]], url: str, as_json: bool) -> None:
     if as_json:
         echo(json.dumps(rows))
-        return
-    if not rows:
-        echo(f"no studies in {url}; scrimp run study.toml or scrimp.create_study makes one")
-        return
-    print_rows(
-        ["study", "method", "trials", "best", "metric"], [list(row.values()) for row in rows]
-    )
+    elif rows:
+        header = ["study", "method", "trials", "best", "metric"]
+        print_rows(header, [list(row.values()) for row in rows])
+    else:
+        remedy = "create one with scrimp run study.toml or scrimp.create_study"
+        echo(f"no studies in {place.url}; {remedy}")
+    if damaged:
+        raise typer.Exit(1)
 
 
 def show_command(  # noqa: PLR0913 - the options of a command
     study: StudyArgument,
     storage: StorageOption = DEFAULT_URL,
-    top: Annotated[int | None, typer.Option(help="Trials to list; 20 on a terminal.")] = None,
-    sort: Annotated[
-        str | None, typer.Option(help="Column; best first. A minus turns it: --sort=-budget.")
+    top: Annotated[
+        int | None, typer.Option(help="Number of trials to list; 20 on a terminal.")
     ] = None,
-    status: Annotated[str, typer.Option(help="Only these, such as failed,running.")] = "",
-    columns: Annotated[str, typer.Option(help="Columns, such as trial,best,lr,note.")] = "",
+    sort: Annotated[
+        str | None,
+        typer.Option(help="Column to sort by, best first; --sort=-budget reverses the order."),
+    ] = None,
+    status: Annotated[str, typer.Option(help="States to list, such as failed,running.")] = "",
+    columns: Annotated[str, typer.Option(help="Columns to show, such as trial,best,lr,note.")] = "",
     as_json: JsonOption = False,
 ) -> None:
-    """Show a study: method, best configuration, and its trials, one line each, best first.
+    """Show a study: its method, its best configuration and its trials, best first.
 
-    Columns are trial, status, best, last, budget, every parameter, metric and attribute; feasible,
-    cost, attempts, worker, note and error. On a terminal those are shown that fit.
+    Columns are trial, status, best, last, budget, every parameter, metric and attribute, feasible,
+    cost, attempts, worker, note and error. A terminal shows those that fit.
 
     Example: scrimp show digits --top 10 --sort=-budget --status paused,completed
     """
-    loaded = load_any(study, storage=storage)
-    if _shown_as_selection(loaded, as_json):
+    history = read_history(study, storage)
+    if _shown_as_selection(history, as_json):
         return
-    history = loaded.history
-    query = TableQuery(top, sort or "best", _words(status), _words(columns))
+    record = StudyRecord.of(history)
+    query = TableQuery(top, sort or "best", tuple(words_of(status)), tuple(words_of(columns)))
     if as_json:
-        record = study_record(history)
-        if top or sort or status:
-            chosen = selected_trials(history, query)[:top]
-            record["trials"] = [trial_record(history, trial) for trial in chosen]
-        echo(json.dumps(record))
+        chosen = selected_trials(record, query)[:top] if top or sort or status else None
+        echo(json.dumps(record.to_json(chosen)))
         return
-    query.check(history)
-    _show_head(study, history)
-    if history.trials:
-        print_trials(history, query)
-    if history.trials and len(history.with_status("failed")) == len(history.trials):
+    query.check(record)
+    _show_head(record)
+    if record.trials:
+        print_trials(record, query)
+    if record.trials and record.counts.get("failed") == len(record.trials):
         again = command_to_copy(["scrimp", "retry", study, "--storage", storage])
-        echo(f"every trial failed; mend it, then let them be tried again:\n  {again}")
+        echo(f"every trial failed; fix the cause, then retry them:\n  {again}")
 
 
-def _words(text: str) -> tuple[str, ...]:
-    """What stands between commas."""
-    return tuple(word.strip() for word in text.split(",") if word.strip())
-
-
-def _show_head(study: str, history: History) -> None:
-    """All about the study as a whole."""
-    problem, over = history.problem, is_over(history)
-    method, states = method_words(history.method), states_words(history.counts)
-    say(f"{study}: {goal_words(history)} with {method}  ·  {states}")
-    reason = str(history.method.get("reason", ""))
-    if reason.startswith("auto"):
-        say(f"method: {reason}")
-    _show_constraints(history)
-    show_best(history)
-    if problem.budget is not None:
-        words = saved_words(history) if over else spent_words(history)
-        say(f"spent: {words.replace(' spent', '', 1)}" if words else "spent: nothing")
-    if history.user_note:
-        say(f"note: {history.user_note}")
-    for name, value in history.user_attrs.items():
+def _show_head(record: StudyRecord) -> None:
+    """Print the facts of the study as a whole."""
+    method, states = method_words(record.method_record), states_words(record.counts)
+    say(f"{record.name}: {record.goal} with {method}  ·  {states}")
+    if record.method_reason.startswith("auto"):
+        say(f"method: {record.method_reason}")
+    if record.rules:
+        newest = [trial.last for trial in record.trials if trial.last is not None]
+        held = sum(point.feasible for point in newest)
+        rules = ", ".join(rule.words for rule in record.rules)
+        say(f"constraints: {rules}  ·  met in {held} of {len(newest)} trials")
+    show_best(record)
+    if record.problem.budget is not None:
+        say(f"spent: {spent_words(record).replace(' spent', '', 1)}")
+    if record.note:
+        say(f"note: {record.note}")
+    for name, value in record.attributes.items():
         say(f"{name}: {shortened_text(str(value), 200)}")
-    if history.freed:
-        freed = _bytes(history.freed)
-        say(f"checkpoints: {freed} freed by removing those of trials that cannot go on")
-    if history.degraded:
-        decision, why = history.degraded[-1]
-        count = len(history.degraded)
+    if record.history.freed:
+        freed = _bytes(record.history.freed)
+        say(f"checkpoints: {freed} freed by removing those of trials that cannot resume")
+    if record.degraded:
+        decision, why = record.degraded[-1]
+        count = len(record.degraded)
         say(f"degraded: {count} decisions fell back, the last (number {decision}) because {why}")
 
 
@@ -158,57 +132,42 @@ def best_command(
 
     Example: scrimp best digits --json
     """
-    loaded = load_any(study, storage=storage)
-    if _shown_as_selection(loaded, as_json):
+    history = read_history(study, storage)
+    if _shown_as_selection(history, as_json):
         return
-    if not loaded.history.front:
-        raise nothing_found(loaded.history, loaded.name)
-    several = loaded.history.problem.trade_off is not None
-    record = front_record(loaded.history) if several else best_record(loaded.history)
+    record = StudyRecord.of(history)
+    if not history.front:
+        raise nothing_found(history, record.name)
     if as_json:
-        echo(json.dumps(record))
+        echo(json.dumps(record.best if record.front is None else record.front))
     else:
-        show_best(loaded.history)
+        show_best(record)
 
 
-def _shown_as_selection(study: Study, as_json: bool) -> bool:
-    """Whether it is a selection, which is shown by its recommendation; its single cells say
-    little."""
-    selection = study.history.is_selection
-    if selection:
-        from scrimp.cli.selection_report import show_selection
+def _shown_as_selection(history: History, as_json: bool) -> bool:
+    """Print the recommendation of a selection; False for a study."""
+    if history.is_selection:
+        from scrimp.cli.select import show_selection
 
-        show_selection(study.history, as_json)
-    return selection
+        show_selection(history, as_json)
+    return history.is_selection
 
 
-def _study_row(study: Study) -> dict[str, Scalar]:
-    history = study.history
-    best = best_record(history)
+def _study_row(record: StudyRecord) -> dict[str, Scalar]:
     return {
-        "name": study.name,
-        "method": study.method,
-        "trials": len(history.trials),
-        "best": None if best is None else best["value"],
-        "metric": goal_words(history),
+        "name": record.name,
+        "method": record.method,
+        "trials": len(record.trials),
+        "best": None if record.best is None else record.best["value"],
+        "metric": record.goal,
     }
 
 
-def _show_constraints(history: History) -> None:
-    """What must hold, and how many of the trials that reported last reported so."""
-    rules = [constraint_words(name, rule) for name, rule in history.problem.constraints.items()]
-    if rules:
-        newest = [trial.curve[-1] for trial in history.trials if trial.curve]
-        held = sum(point.feasible for point in newest)
-        say(f"must hold: {', '.join(rules)}  ·  so it was in {held} of {len(newest)} trials")
-
-
-def show_best(history: History) -> None:
-    """The best trial, for people, and where it lies at an end of the space; with several metrics
-    the front."""
-    best, problem = best_record(history), history.problem
-    if problem.trade_off is not None:
-        show_front(history)
+def show_best(record: StudyRecord) -> None:
+    """Print the best trial with hints on its parameters; with several metrics, the front."""
+    best, problem = record.best, record.problem
+    if problem.several:
+        _show_front(record)
         return
     if best is None:
         echo("best: none yet")
@@ -217,30 +176,30 @@ def show_best(history: History) -> None:
     value = number(best["value"], 6)
     say(f"best: {problem.metric} {value}{after} (trial {best['trial']})")
     say("  ".join(f"{name}={number(value, 6)}" for name, value in best["params"].items()), 6)
-    for hint in hints(history):
+    for hint in record.hints:
         say(hint, 6)
 
 
-def show_front(history: History) -> None:
-    """The front of a study of several metrics, a line for each report, and its hypervolume."""
-    if not history.front:
-        echo("front: nothing yet")
+def _show_front(record: StudyRecord) -> None:
+    """Print the front of a study of several metrics, a line for each report, and its hypervolume."""
+    if not record.front:
+        echo("front: none yet")
         return
-    budget, knee = history.problem.budget, knee_of(history)
-    corner = trade_off_of(history, "front").values(reference_of(history))
+    budget, knee = record.problem.budget, knee_of(record.history)
+    corner = record.problem.values(reference_of(record.history))
     measured = ", ".join(f"{name} {number(value, 4)}" for name, value in corner.items())
-    volume = number(hypervolume_of(history), 6)
-    say(f"front: {len(history.front)} reports  ·  hypervolume {volume} from {measured}")
-    for trial, point in history.front:
-        shown = history.problem.metrics
-        values = ", ".join(f"{name} {number(point.metrics.get(name), 6)}" for name in shown)
-        after = "" if budget is None else f" after {budget.amount(point.step)}"
-        mark = "  (the knee)" if knee is not None and knee[1] is point else ""
-        say(f"{values}{after} (trial {trial.id}){mark}", 6)
+    volume = number(record.hypervolume, 6)
+    say(f"front: {len(record.front)} reports  ·  hypervolume {volume} from {measured}")
+    for member in record.front:
+        values = ", ".join(f"{name} {number(value, 6)}" for name, value in member["values"].items())
+        after = "" if budget is None else f" after {budget.amount(member['budget'])}"
+        at_knee = knee and (knee[0].id, knee[1].step) == (member["trial"], member["budget"])
+        mark = "  (the knee)" if at_knee else ""
+        say(f"{values}{after} (trial {member['trial']}){mark}", 6)
 
 
 def _bytes(count: int) -> str:
-    """A size for people.
+    """Format a size.
 
     >>> _bytes(999), _bytes(1_234_567)
     ('999 B', '1.2 MB')
@@ -251,3 +210,131 @@ def _bytes(count: int) -> str:
             break
         size, unit = size / 1000, larger
     return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def explain_command(
+    study: StudyArgument,
+    trial: Annotated[
+        int | None,
+        typer.Argument(
+            metavar="TRIAL",
+            help="Number of the trial; by default the best one, or the knee of the front.",
+        ),
+    ] = None,
+    storage: StorageOption = DEFAULT_URL,
+    details: Annotated[
+        bool, typer.Option("--details", help="Show every decision and the data behind it.")
+    ] = False,
+    plugin: PluginOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Explain why a trial was chosen and got its budget: what the model predicted, the runner-up,
+    and the data behind the decision.
+
+    Example: scrimp explain digits 7
+    """
+    from scrimp.explain.reasons import explain
+
+    explanation = explain(read_history(study, storage), trial)
+    if as_json:
+        echo(json.dumps(explanation.to_json()))
+        return
+    for line in (explanation.details if details else explanation.text).split("\n"):
+        say(line.lstrip(), len(line) - len(line.lstrip()))
+    count = len(explanation.decisions)
+    if not details and count:
+        each = "s; --details shows each" if count > 1 else "; --details shows it"
+        say(f"({count} decision{each})")
+
+
+def replay_command(
+    study: StudyArgument,
+    storage: StorageOption = DEFAULT_URL,
+    plugin: PluginOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Recompute every decision of a study and compare it with the log; exit code 1 if one differs.
+
+    Example: scrimp replay digits --json
+    """
+    from scrimp.explain.replay import other_versions, replay
+    from scrimp.study.sources import past_reader
+
+    place = storage_at(storage)
+    events = read_history(study, place).events
+    versions = other_versions(events)
+    outcomes = list(replay(events, past_reader(place)))
+    different = [outcome for outcome in outcomes if not outcome.same]
+    if as_json:
+        keys = ("decision", "recorded", "difference")
+        differences = [{key: getattr(item, key) for key in keys} for item in different]
+        record = {"decisions": len(outcomes), "same": len(outcomes) - len(different)}
+        echo(json.dumps(record | {"differences": differences, "versions": versions}))
+    else:
+        for note in versions:
+            echo(f"note: {note}; this may cause small differences")
+        for item in different:
+            echo(f"decision {item.decision} differs: {item.recorded}; {item.difference}")
+        echo(f"{len(outcomes) - len(different)} of {len(outcomes)} decisions are the same")
+    if different:
+        raise typer.Exit(1)
+
+
+TRIALS_ON_A_TERMINAL = 20
+"""Number of trials that a terminal lists unless --top is given."""
+
+COLOURS = {
+    "failed": "red",
+    "stale": "red",
+    "running": "cyan",
+    "paused": "yellow",
+    "stopped": "yellow",
+    "completed": "green",
+}
+
+
+def print_trials(record: StudyRecord, query: TableQuery) -> None:
+    """Print the trials of a query: on a terminal with the columns that fit."""
+    wide = width()
+    if wide is None:
+        table = trial_table(record, query)
+        for row in (table.columns, *table.rows):
+            echo("\t".join(row))
+        return
+    limited = TableQuery(query.top or TRIALS_ON_A_TERMINAL, query.sort, query.status, query.columns)
+    table = fitted(trial_table(record, limited), wide)
+    if len(table.rows) < table.matching:
+        first = "the best" if limited.sort == "best" else "the first"
+        all_ = table.matching
+        say(f"{first} {len(table.rows)} of {all_} trials (--top {all_} shows all):")
+    _print_aligned(table)
+    if table.left_out:
+        say(f"no room for {', '.join(table.left_out)} (--columns chooses, --json has all)")
+
+
+def print_rows(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print a small table."""
+    cells = [tuple(printable(number(cell, 6)) for cell in row) for row in rows]
+    table = TextTable(tuple(map(printable, header)), tuple(cells), len(cells))
+    if width() is None:
+        for row in (table.columns, *table.rows):
+            echo("\t".join(row))
+    else:
+        _print_aligned(table)
+
+
+def _print_aligned(table: TextTable) -> None:
+    """Print one line per row: the header in bold, states in colour. Names in the header come from
+    the storage, so their control characters are replaced."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(soft_wrap=True)
+    for place, cells in enumerate(padded_lines(table)):
+        text = Text(style="bold" if place == 0 else "")
+        for name, cell in zip(table.columns, cells, strict=True):
+            text.append(
+                f"{printable(cell)}  ", COLOURS.get(cell.strip(), "") if name == "status" else ""
+            )
+        text.rstrip()
+        console.print(text, soft_wrap=True)

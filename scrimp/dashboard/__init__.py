@@ -1,0 +1,1 @@
+"""The web dashboard: pages, live updates and access control."""

@@ -1,5 +1,5 @@
-"""What the buttons do: pause, stop and resume a study, try failed trials again, put a configuration
-into the queue, tell a result by hand, write notes, delete."""
+"""The dashboard's actions: pause, stop and resume a study, retry failed trials, enqueue a
+configuration, record a result, write notes, delete studies."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -9,45 +9,37 @@ from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
-from scrimp.dashboard.shelf import Mark, Shelf, given_marks
-from scrimp.dashboard.states import state_of
-from scrimp.dashboard.table import whole
+from scrimp.dashboard.book import Mark, Shelf, given_marks, whole
 from scrimp.errors import ConfigError, ReportError, StudyError
 from scrimp.json_values import Config
 from scrimp.space.parameter import Constant, Float, Int
 from scrimp.space.space import Space
-from scrimp.tuning.decisions import room_for_trials
-from scrimp.tuning.studies import delete_study
-from scrimp.tuning.study import Study
-
-__all__ = ["form_config", "router"]
+from scrimp.study.decisions import room_for_trials
+from scrimp.study.studies import delete_study
+from scrimp.study.study import Study
+from scrimp.study_log.record import StudyRecord
 
 router = APIRouter()
 
 
 @router.post("/halt")
 async def halt(request: Request) -> RedirectResponse:
-    """Pause, stop or resume."""
+    """Pause, stop or resume a study."""
     form = await _form(request)
     action = form.get("action", "")
 
     def act(study: Study) -> None:
-        match action:
-            case "pause":
-                study.pause()
-            case "stop":
-                study.stop()
-            case "resume":
-                study.resume()
-            case _:
-                raise StudyError(f"action is {action!r}; it must be pause, stop or resume")
+        actions = {"pause": study.pause, "stop": study.stop, "resume": study.resume}
+        if action not in actions:
+            raise StudyError(f"action is {action!r}; it must be pause, stop or resume")
+        actions[action]()
 
     return await _act(request, form, act, action)
 
 
 @router.post("/retry")
 async def retry(request: Request) -> RedirectResponse:
-    """Let the failed trials be tried again."""
+    """Retry the failed trials."""
     form = await _form(request)
 
     def act(study: Study) -> str:
@@ -58,7 +50,7 @@ async def retry(request: Request) -> RedirectResponse:
 
 @router.post("/enqueue")
 async def enqueue(request: Request) -> RedirectResponse:
-    """Put a configuration into the queue."""
+    """Enqueue a configuration."""
     form = await _form(request)
 
     def act(study: Study) -> str:
@@ -73,36 +65,28 @@ async def enqueue(request: Request) -> RedirectResponse:
 
 @router.post("/tell")
 async def tell(request: Request) -> RedirectResponse:
-    """Tell the result of a trial: a value of each metric, or that it failed."""
+    """Record the result of a trial: a value of each metric, or a failure."""
     form = await _form(request)
 
     def act(study: Study) -> None:
-        number = whole(form.get("number", ""))
-        if number is None:
-            raise ReportError(f"the trial is {form.get('number', '')[:100]!r}; give its number")
+        number = _trial(form.get("number", ""))
         if form.get("state") == "failed":
-            study.tell(
-                number, state="failed", message=form.get("message") or "told as failed by hand"
-            )
-        else:
-            names = study.history.problem.metrics
-            study.tell(
-                number, {name: _number(name, form.get(f"metric_{name}", "")) for name in names}
-            )
+            why = form.get("message") or "recorded as failed by hand"
+            study.tell(number, state="failed", message=why)
+            return
+        given = {name: form.get(f"metric_{name}", "") for name in study.history.problem.metrics}
+        study.tell(number, {name: _number(name, text) for name, text in given.items()})
 
     return await _act(request, form, act, "told")
 
 
 @router.post("/note")
 async def note(request: Request) -> RedirectResponse:
-    """Write the note of a study or of a trial, and keep or remove one attribute."""
+    """Set the note of a study or trial, and set or remove one attribute."""
     form = await _form(request)
-    number = form.get("number")
 
     def act(study: Study) -> None:
-        trial = None if number is None else whole(number)
-        if number is not None and trial is None:
-            raise ReportError(f"the trial is {number[:100]!r}; give its number")
+        trial = _trial(form["number"]) if "number" in form else None
         study.set_note(form.get("note", ""), trial=trial)
         if form.get("attribute"):
             study.set_user_attr(form["attribute"], form.get("setting") or None, trial=trial)
@@ -112,7 +96,8 @@ async def note(request: Request) -> RedirectResponse:
 
 @router.post("/delete")
 async def delete(request: Request) -> RedirectResponse:
-    """Delete the marked studies, with their trials and checkpoints; none of them when one runs."""
+    """Delete the selected studies with their trials and checkpoints; delete none of them if one is
+    running."""
     shelf: Shelf = request.app.state.shelf
     doomed = given_marks(await _pairs(request))
 
@@ -125,22 +110,24 @@ async def delete(request: Request) -> RedirectResponse:
             book.forget(name)
 
     if not doomed:
-        raise StudyError("no study was marked; mark at least one in the list")
+        raise StudyError("no study is selected; select at least one in the list")
     await run_in_threadpool(work)
     return RedirectResponse("/?done=deleted", status_code=303)
 
 
 def _check_still(shelf: Shelf, mark: Mark) -> None:
-    """Whoever runs a study would go on writing to what is no longer there."""
+    """Raise `StudyError` if the study is running: its workers would keep writing to a deleted
+    log."""
     with shelf.book(str(mark.at)).changing(mark.name, 10.0) as study:
-        if state_of(study.history).word == "running":
+        if StudyRecord.of(study.history).state == "running":
             raise StudyError(
                 f"study {mark.name!r} is running, so nothing was deleted; stop it first"
             )
 
 
 async def _pairs(request: Request) -> list[tuple[str, str]]:
-    body = await request.body()  # its size was judged before (`access`)
+    # `Access` has limited the size of the body.
+    body = await request.body()
     return parse_qsl(body.decode("utf-8", errors="replace"))
 
 
@@ -151,8 +138,8 @@ async def _form(request: Request) -> dict[str, str]:
 async def _act(
     request: Request, form: Mapping[str, str], act: Callable[[Study], str | None], done: str
 ) -> RedirectResponse:
-    """Do it away from the loop that answers others, then show the study again and say what ``act``
-    returns, else ``done``."""
+    """Run ``act`` in a thread, then redirect to the study's page with the message that ``act``
+    returns, or ``done``."""
     shelf: Shelf = request.app.state.shelf
     name, at = form.get("study", ""), form.get("at", "")
     book = shelf.book(at)
@@ -170,8 +157,8 @@ async def _act(
 
 
 def form_config(space: Space, form: Mapping[str, str]) -> Config:
-    """The configuration in a form: numbers as text, choices by their place; what is left empty is
-    left out."""
+    """Return the configuration in a form: numbers as text, choices by index; empty fields are left
+    out."""
     config: Config = {}
     for name in space.searched:
         text = form.get(f"params_{name}", "").strip()
@@ -180,19 +167,25 @@ def form_config(space: Space, form: Mapping[str, str]) -> Config:
         parameter = space[name]
         if isinstance(parameter, Float | Int):
             value = _number(name, text)
-            config[name] = (
-                int(value) if isinstance(parameter, Int) and value.is_integer() else value
-            )
+            count = isinstance(parameter, Int) and value.is_integer()
+            config[name] = int(value) if count else value
         elif not isinstance(parameter, Constant):
             choices = list(parameter.grid or ())
             place = whole(text)
             if place is None or place >= len(choices):
                 raise ConfigError(
-                    f"the choice of {name!r} is {text[:100]!r}; give a place from 0 to"
+                    f"the choice of {name!r} is {text[:100]!r}; give an index from 0 to"
                     f" {len(choices) - 1}"
                 )
             config[name] = choices[place]
     return config
+
+
+def _trial(text: str) -> int:
+    number = whole(text)
+    if number is None:
+        raise ReportError(f"the trial is {text[:100]!r}; give its number")
+    return number
 
 
 def _number(name: str, text: str) -> float:

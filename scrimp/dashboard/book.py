@@ -1,30 +1,31 @@
-"""The studies that the pages show, read once and kept current.
+"""The studies that the pages show: each log is read once and then followed.
 
-A long log takes seconds to read and milliseconds to follow. So a study is read in a thread of its
-own when somebody first asks for it; until then whoever asks gets None, and shows a page that says
-so. Afterwards all pages and pictures look at one history at the same time. It is read on only while
-nobody looks, since a history that grows shares its parts with the shorter one: a page that comes
-while a picture is being drawn waits a moment, and otherwise shows the study as it was a moment ago.
+A long log takes seconds to read and milliseconds to follow, so the first request for a study starts
+a thread that reads it; until that is done, requests get None and show a page that says so. Then all
+pages and figures share one history. It is updated only while it has no readers, because a growing
+history shares its parts with the shorter one: a request that comes while a figure is drawn waits a
+moment for the update, and otherwise shows the previous state.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
+
+from fastapi import Request
 
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.storage.store import Storage
-from scrimp.tuning.studies import load_any
-from scrimp.tuning.study import Study
+from scrimp.study.studies import load_any
+from scrimp.study.study import Study
+from scrimp.study_log.best_path import BEST_PATH
 
-__all__ = ["Book", "OpenStudy"]
-
-PATIENCE = 0.5
-"""How long a page waits for a study that is being read, and for its newest state."""
+READ_SECONDS = 0.5
+"""Time that a page waits for a study's log."""
 
 
 class OpenStudy:
-    """One study: the thread that reads it, then the study or why it could not be read, and how many
-    look at it."""
+    """A study that is read in a thread: the study or the error, and its number of readers."""
 
     def __init__(self, name: str, storage: Storage) -> None:
         self.turn = threading.Condition()
@@ -37,25 +38,28 @@ class OpenStudy:
     def _read(self, name: str, storage: Storage) -> None:
         try:
             study = load_any(name, storage=storage)
+            # Computed from the whole log the first time, and followed from then on.
+            study.history.derive(BEST_PATH)
         except ScrimpError as error:
             self.error = error
         else:
             self.study = study
 
     def wait(self, seconds: float) -> Study | None:
-        """The study, when it is read within that time; its error is raised."""
+        """Return the study, or None if it takes longer than ``seconds`` to read; raise its
+        error."""
         self._thread.join(seconds)
         if self.error is not None:
             raise self.error
         return self.study
 
     def alone(self, seconds: float) -> bool:
-        """Whether nobody looks, within that time; the turn is held before and after."""
+        """Wait until there are no readers; return False on timeout. The caller holds the lock."""
         return self.turn.wait_for(lambda: not self.readers, seconds)
 
 
 class Book:
-    """All studies of one storage, by name."""
+    """All studies of one storage."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
@@ -63,13 +67,13 @@ class Book:
         self._lock = threading.Lock()
 
     def names(self) -> list[str]:
-        """The studies there are, oldest first."""
+        """Return the names of the studies, oldest first."""
         return self.storage.names()
 
     @contextmanager
-    def reading(self, name: str, patience: float = PATIENCE) -> Iterator[Study | None]:
-        """The study, standing still for as long as the block lasts; None while its log is read;
-        `StudyError` without one."""
+    def reading(self, name: str, patience: float = READ_SECONDS) -> Iterator[Study | None]:
+        """Yield the study, unchanged within the block; None while its log is read for the first
+        time. Raises `StudyError` if there is no such study."""
         entry, study = self._found(name, patience)
         if study is None:
             yield None
@@ -87,7 +91,7 @@ class Book:
 
     @contextmanager
     def changing(self, name: str, patience: float) -> Iterator[Study]:
-        """The study for somebody who appends to it; nobody looks at it meanwhile."""
+        """Yield the study for writing, with readers locked out."""
         entry, study = self._found(name, patience)
         with entry.turn:
             if study is None or not entry.alone(patience):
@@ -103,12 +107,13 @@ class Book:
         try:
             return entry, entry.wait(patience)
         except ScrimpError:
-            self.forget(name)  # try again next time
+            # Read it again on the next request.
+            self.forget(name)
             raise
 
     def _follow(self, name: str, study: Study) -> None:
-        """Read what is new; a study that was deleted, and perhaps made again, says so here and is
-        forgotten."""
+        """Read new entries of the log; forget a study that was deleted, even if it was created
+        again."""
         try:
             _ = study.history
         except StudyError:
@@ -116,6 +121,78 @@ class Book:
             raise
 
     def forget(self, name: str) -> None:
-        """Read it anew when it is next asked for."""
+        """Forget a study, so that it is read again on the next request."""
         with self._lock:
             self._entries.pop(name, None)
+
+
+MAX_MARKED_STUDIES = 200
+
+
+class Mark(NamedTuple):
+    """A study and the index of its storage."""
+
+    at: int
+    name: str
+
+
+class Shelf:
+    """The books of all storages, in the given order. An address has ``at=1`` for the second storage
+    and nothing for the first."""
+
+    def __init__(self, storages: Sequence[Storage]) -> None:
+        self.books = tuple(Book(storage) for storage in storages)
+
+    @property
+    def urls(self) -> list[str]:
+        """The storages' URLs, without passwords."""
+        return [book.storage.url for book in self.books]
+
+    def book(self, place: str) -> Book:
+        """Return the book of the storage with this index."""
+        number = whole(place or "0")
+        if number is None or number >= len(self.books):
+            raise StudyError(
+                f"there is no storage {place[:20]!r}; there are {len(self.books)}, numbered from 0"
+            )
+        return self.books[number]
+
+    def all(self) -> list[Mark]:
+        """Return the studies of all storages."""
+        return [Mark(at, name) for at, book in enumerate(self.books) for name in book.names()]
+
+
+def book_of(request: Request) -> Book:
+    """Return the book that a request refers to."""
+    shelf: Shelf = request.app.state.shelf
+    return shelf.book(request.query_params.get("at", ""))
+
+
+def whole(text: str) -> int | None:
+    """Parse a non-negative integer of an address or a form; None for anything else.
+
+    >>> whole("12"), whole("-1"), whole("²"), whole("9" * 5000)
+    (12, None, None, None)
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def mark(at: int) -> str:
+    """Return the form field that selects studies of a storage: one field per storage, so that
+    studies of the same name differ.
+
+    >>> mark(0), mark(2)
+    ('study', 'study.2')
+    """
+    return f"study.{at}" if at else "study"
+
+
+def given_marks(given: Iterable[tuple[str, str]]) -> list[Mark]:
+    """Return the studies that an address or a form selects, each once."""
+    found = []
+    for key, value in given:
+        word, _, place = key.partition(".")
+        number = whole(place or "0")
+        if word == "study" and number is not None:
+            found.append(Mark(number, value))
+    return list(dict.fromkeys(found))[:MAX_MARKED_STUDIES]

@@ -1,9 +1,11 @@
-"""The figures of `scrimp.plots` as JSON, each computed once per length of the log."""
+"""The figures of a study's page: which ones it shows, and each as JSON, computed once per log
+length."""
 
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from fastapi import APIRouter, Request
@@ -11,68 +13,59 @@ from fastapi.responses import JSONResponse, Response
 from starlette.datastructures import QueryParams
 
 import scrimp.plots as plots
-from scrimp.dashboard.book import Book
-from scrimp.dashboard.panels import FIGURES, SELECTION
-from scrimp.dashboard.shelf import Shelf, book_of, given_marks
-from scrimp.dashboard.table import whole
+from scrimp.checkpoint_selection.selections import load_selection
+from scrimp.dashboard.book import Book, Shelf, book_of, given_marks, whole
 from scrimp.errors import ScrimpError, StudyError
-from scrimp.selection.selections import load_selection
-from scrimp.tuning.study import Study
-
-__all__ = ["router"]
+from scrimp.plots.learning_curves import reported_metrics
+from scrimp.study.study import Study
+from scrimp.study_log.history import History
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-    from scrimp.plots.history import Over
+    from scrimp.plots.progress import Over
+
 
 router = APIRouter()
 
 LATER = 202
-"""The answer while a log is read for the first time: ask again."""
+"""HTTP status while a log is read for the first time: the browser asks again."""
 
-KEPT = 64
-"""Figures kept at most."""
+MAX_CACHED_FIGURES = 64
+MAX_COLUMNS = 100
 
-WIDEST = 100
-"""Columns of a picture at most."""
-
-_kept: "OrderedDict[tuple[object, ...], str]" = OrderedDict()
+_cache: "OrderedDict[tuple[object, ...], str]" = OrderedDict()
 _lock = threading.Lock()
 
 
 @router.get("/figure")
 def figure_json(request: Request, study: str, name: str) -> Response:
-    """One figure of one study; what cannot be drawn yet is said in words."""
+    """Return a figure of one study, or a message if it cannot be drawn yet."""
     book = book_of(request)
     with book.reading(study, 5.0) as opened:
         if opened is None:
-            return _words(f"the log of {study} is being read", LATER)
+            return _message(f"the log of {study} is being read", LATER)
         given = request.query_params
         key = (*_state(book, opened), name, str(given))
         if name in SELECTION:
-            return _drawn(
-                key, lambda: getattr(plots, name)(load_selection(study, storage=book.storage))
-            )
+            draw = getattr(plots, name)
+            return _drawn(key, lambda: draw(load_selection(study, storage=book.storage)))
         return _drawn(key, lambda: _figure(opened, name, given))
 
 
 @router.get("/compared")
 def compared_json(request: Request, name: str) -> Response:
-    """A figure of several studies."""
+    """Return a figure of several studies."""
     shelf: Shelf = request.app.state.shelf
-    chosen = [
-        (shelf.book(str(at)), study)
-        for at, study in given_marks(request.query_params.multi_items())
-    ]
+    chosen = given_marks(request.query_params.multi_items())
     with ExitStack() as stack:
         opened = [
-            (book, stack.enter_context(book.reading(study, 5.0)))
-            for book, study in sorted(chosen, key=lambda pair: pair[1])
+            (book := shelf.book(str(at)), stack.enter_context(book.reading(study, 5.0)))
+            for at, study in sorted(chosen, key=lambda mark: mark.name)
         ]
         studies = [study for _, study in opened if study is not None]
         if len(studies) < len(opened):
-            return _words("a log is being read", LATER)
+            return _message("a log is being read", LATER)
         over, log = request.query_params.get("over", "trials"), "log" in request.query_params
         draw = {
             "edf": lambda: plots.edf(*studies, log=log),
@@ -80,28 +73,28 @@ def compared_json(request: Request, name: str) -> Response:
         }.get(name)
         if draw is None:
             raise StudyError(
-                f"there is no figure {name!r} of several studies; there are edf and compare"
+                f"there is no figure {name!r} of several studies; choose edf or compare"
             )
         states = tuple(_state(book, study) for book, study in opened if study is not None)
         return _drawn((states, name, over, log), draw)
 
 
 def _figure(study: Study, name: str, given: QueryParams) -> "Figure":
-    """The figure with what was chosen for it."""
+    """Draw a figure with the options in the request."""
     if name not in FIGURES:
-        raise StudyError(f"there is no figure {name!r}; there are {', '.join(FIGURES)}")
+        raise StudyError(f"there is no figure {name!r}; choose one of {', '.join(FIGURES)}")
     settings: dict[str, object] = {}
     if name in ("history", "front_history"):
         settings["over"] = given.get("over", "trials")
-    if name in ("history", "curves", "slice", "edf"):
+    if name in WITH_LOG:
         settings["log"] = "log" in given
-    if name in ("history", "curves"):
+    if name in WITH_METRIC:
         settings["metric"] = given.get("metric")
     if name in ("curves", "metrics") and "trial" in given:
         numbers = [whole(text) for text in given.getlist("trial")]
         settings["trials"] = [number for number in numbers if number is not None]
     if name in ("slice", "spending", "metrics") and whole(given.get("columns", "")) is not None:
-        settings["columns"] = min(whole(given["columns"]) or 1, WIDEST)
+        settings["columns"] = min(whole(given["columns"]) or 1, MAX_COLUMNS)
     if name == "slice" and "parameters" in given:
         settings["parameters"] = given.getlist("parameters")
     if name == "surrogate":
@@ -112,26 +105,134 @@ def _figure(study: Study, name: str, given: QueryParams) -> "Figure":
 
 
 def _state(book: Book, study: Study) -> tuple[object, ...]:
-    """What a figure is a picture of; a study that was deleted and made again is another one."""
+    """Return the key of a study's state; a study that was deleted and created again has another
+    key."""
     return book.storage.url, study.name, study.history.created.time, study.history.length
 
 
 def _drawn(key: tuple[object, ...], draw: Callable[[], "Figure"]) -> Response:
     with _lock:
-        text = _kept.get(key)
+        text = _cache.get(key)
     if text is None:
         try:
             text = draw().to_json()
         except ScrimpError as error:
-            return _words(
-                str(error), 200
-            )  # no error of the page: a browser would complain of any other status
+            # Status 200, since browsers log any other status as an error.
+            return _message(str(error), 200)
         with _lock:
-            _kept[key] = text
-            while len(_kept) > KEPT:
-                _kept.popitem(last=False)
+            _cache[key] = text
+            while len(_cache) > MAX_CACHED_FIGURES:
+                _cache.popitem(last=False)
     return Response(text, media_type="application/json", headers={"cache-control": "no-store"})
 
 
-def _words(text: str, status: int) -> Response:
+def _message(text: str, status: int) -> Response:
     return JSONResponse({"message": text}, status_code=status)
+
+
+HEADINGS = {
+    "front": "The front",
+    "front_history": "Hypervolume so far",
+    "trade_offs": "Metrics in pairs",
+    "history": "Best so far",
+    "curves": "Learning curves",
+    "metrics": "Every metric",
+    "source_weights": "Weights of past studies",
+    "parallel": "Parallel coordinates",
+    "importance": "Importance of parameters",
+    "contour": "Model of two parameters",
+    "surrogate": "Model of one parameter",
+    "slice": "Values by parameter",
+    "rungs": "Rungs over time",
+    "spending": "Budget by trial",
+    "timeline": "Timeline of workers",
+    "edf": "Distribution of values",
+    "selection_grid": "Cells evaluated",
+    "selection_curve": "Mean score of every checkpoint",
+    "selection_confidence": "Confidence in the answer",
+    "selection_correlations": "Correlation of tasks",
+}
+"""Headings shown until a figure is drawn; other figures show their name."""
+
+SELECTION = ("selection_grid", "selection_curve", "selection_confidence", "selection_correlations")
+APART = ("attainment", "compare", "regret")
+"""Figures of several studies; no study's page shows them."""
+
+OTHERS = tuple(name for name in plots.__all__ if name not in {*HEADINGS, *APART})
+"""Figures without a fixed position: they come last on the page of every study with values."""
+
+WITH_LOG = ("history", "curves", "slice", "edf", "front", "metrics")
+"""Figures whose axis of values can be logarithmic."""
+
+WITH_METRIC = ("history", "curves", "slice", "contour", "importance")
+"""Figures that can show any reported metric."""
+
+FIGURES = (*(name for name in HEADINGS if name not in SELECTION), *OTHERS)
+"""Figures of a study that can be requested."""
+
+MIN_VALUES_TO_DRAW_MODEL = 4
+"""Minimum number of values to draw a model of the parameters."""
+
+MIN_VALUES_FOR_IMPORTANCE = 20
+"""Minimum number of values to draw shares of the variance, which few trials do not determine."""
+
+
+@dataclass(frozen=True)
+class Panels:
+    """Names of figures: at the top, below, and folded at the end."""
+
+    first: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()
+    last: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """All names, in the order of the page."""
+        return (*self.first, *self.more, *self.last)
+
+
+def heading(name: str) -> str:
+    """Return the heading shown until a figure is drawn."""
+    return HEADINGS.get(name, name.replace("_", " ").capitalize())
+
+
+def panels_of(history: History) -> Panels:
+    """Return the figures that have data to show."""
+    return history.remember("panels", lambda: _panels(history))
+
+
+def _panels(history: History) -> Panels:
+    if history.is_selection:
+        measured = any(trial.value is not None for trial in history.trials)
+        return Panels(SELECTION[:2], SELECTION[2:]) if measured else Panels()
+    values = sum(trial.value is not None for trial in history.trials)
+    budgets = history.problem.budget is not None
+    more = _of_parameters(history, values)
+    several = history.problem.several
+    first = [name for name, there in (("history", values), ("curves", values and budgets)) if there]
+    if several:
+        first = ["front", "front_history"] if values else []
+        more = ["trade_offs", *(name for name in more if name != "edf")] if values else []
+    if len(first) == 1 and "parallel" in more:
+        first.append(more.pop(more.index("parallel")))
+    begun = any(trial.started is not None for trial in history.trials)
+    last = ["rungs"] if begun and budgets else []
+    last += ["spending", "timeline"] if begun else []
+    last += OTHERS if values else ()
+    return Panels(tuple(first), tuple(more), tuple(last))
+
+
+def _of_parameters(history: History, values: int) -> list[str]:
+    """Return the figures of how values depend on parameters."""
+    several, sources = len(history.problem.space.searched) > 1, history.recorded.sources
+    wanted = (
+        ("source_weights", sources is not None and bool(sources.weights)),
+        ("parallel", values > 1),
+        ("importance", several and values >= MIN_VALUES_FOR_IMPORTANCE),
+        ("contour", several and values >= MIN_VALUES_TO_DRAW_MODEL),
+        ("surrogate", values > 1),
+        ("edf", values > 1),
+        ("slice", values > 1),
+        ("metrics", values > 1 and len(reported_metrics(history)) > 1),
+    )
+    return [name for name, there in wanted if there]

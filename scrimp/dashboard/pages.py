@@ -1,97 +1,91 @@
-"""The pages: studies, one study, one trial, several compared. Scripts only add pictures and keep
-them current."""
+"""The pages: studies, one study, one trial, comparisons; and the events that keep them current.
+Scripts only add figures and live updates."""
 
-from collections.abc import Iterable
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable
 from typing import TYPE_CHECKING, TypedDict
 
 from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import HTMLResponse, StreamingResponse
 
-from scrimp.dashboard.ordering import Order, Row, ordered
-from scrimp.dashboard.panels import heading, panels_of
+from scrimp.dashboard.book import Mark, Shelf, book_of, given_marks, mark, whole
+from scrimp.dashboard.figures import WITH_LOG, WITH_METRIC, heading, panels_of
 from scrimp.dashboard.render import message_page, page
-from scrimp.dashboard.shelf import Mark, Shelf, book_of, given_marks, mark
-from scrimp.dashboard.side_by_side import MOST, compare_rows
-from scrimp.dashboard.sparkline import svg_sparkline
-from scrimp.dashboard.table import Query, table_page, whole
-from scrimp.dashboard.trial_log import trial_log
+from scrimp.dashboard.table import Order, Query, Row, ordered, table_page
 from scrimp.dashboard.views import (
-    Summary,
+    MAX_COMPARED_TRIALS,
     Working,
     answer_of,
+    compare_rows,
+    current_record,
     field_of,
     rank_words,
-    summary_of,
-    unit_of,
+    svg_sparkline,
+    trial_log,
     working,
 )
-from scrimp.errors import ScrimpError, StudyError
+from scrimp.errors import ScrimpError, StorageError, StudyError
 from scrimp.executors.clock import wall_clock
-from scrimp.explaining.reasons import explain
-from scrimp.history.history import History
-from scrimp.history.trial import STATUSES
-from scrimp.plots.contour import pair_of
-from scrimp.plots.metrics import reported_metrics
-from scrimp.plots.slice import MOST_PANELS
-from scrimp.tuning.study import Study
-
-__all__ = ["router"]
+from scrimp.explain.reasons import explain
+from scrimp.plots.learning_curves import reported_metrics
+from scrimp.plots.parameters import MAX_PANELS, pair_of
+from scrimp.plots.style import is_numeric
+from scrimp.space.space import Space
+from scrimp.study.study import Study
+from scrimp.study_log.history import History
+from scrimp.study_log.record import StudyRecord
+from scrimp.study_log.trial import STATUSES
 
 if TYPE_CHECKING:
-    from scrimp.selection.recommendation import Recommendation
+    from scrimp.checkpoint_selection.recommendation import Recommendation
+
 
 router = APIRouter(default_response_class=HTMLResponse)
 
-WAITING = "Its log is being read for the first time; this page loads again by itself."
+READING = "The log is being read for the first time; this page reloads automatically."
 
 LATER = 202
-"""The answer to a part of a page that cannot be given yet: the part stays as it is."""
+"""HTTP status of a fragment that is not available yet: the page keeps the old one."""
 
-PATIENCE = 0.4
-"""Seconds for all studies of a list together: a page comes soon whatever lies in the storages."""
+LIST_SECONDS = 0.4
+"""Time limit for reading all studies of the list, in seconds."""
 
 
 @router.get("/")
 def studies_page(request: Request) -> HTMLResponse:
-    """All studies of the storages; those that are not read yet have only a name."""
-    shelf: Shelf = request.app.state.shelf
-    order, found = Order.of(request.query_params), shelf.all()
-    rows = ordered(_rows(shelf, found), order)
-    return page(
-        request,
-        "studies.html",
-        now=wall_clock(),
-        rows=rows,
-        order=order,
-        urls=shelf.urls,
-        any=bool(found),
-    )
+    """Show all studies; those whose log is not read yet show only a name."""
+    return _listed(request, "studies.html")
 
 
 @router.get("/studies")
 def studies_fragment(request: Request) -> HTMLResponse:
-    """The list alone, for pages that are kept current."""
+    """Return the list of studies as a fragment, for live updates."""
+    return _listed(request, "study_rows.html")
+
+
+def _listed(request: Request, template: str) -> HTMLResponse:
     shelf: Shelf = request.app.state.shelf
-    order = Order.of(request.query_params)
-    rows = ordered(_rows(shelf, shelf.all()), order)
-    return page(
-        request, "study_rows.html", now=wall_clock(), rows=rows, order=order, urls=shelf.urls
-    )
+    order, found = Order.of(request.query_params), shelf.all()
+    rows = ordered(_rows(shelf, found), order)
+    now, urls = wall_clock(), shelf.urls
+    return page(request, template, now=now, rows=rows, order=order, urls=urls, any=bool(found))
 
 
 def _rows(shelf: Shelf, found: Iterable[Mark]) -> list[Row]:
-    """What is known of each of these studies within a moment."""
+    """Return a row for each study, within `LIST_SECONDS`."""
     rows, began = [], wall_clock()
     for at, name in found:
-        left = max(PATIENCE - (wall_clock() - began), 0.0)
+        left = max(LIST_SECONDS - (wall_clock() - began), 0.0)
         try:
             with shelf.book(str(at)).reading(name, left) as study:
                 if study is None:
                     rows.append(Row(at, name))
-                else:
-                    rows.append(
-                        Row(at, name, summary_of(study), spark=svg_sparkline(study.history))
-                    )
+                    continue
+                spark, answer = svg_sparkline(study.history), answer_of(study.history)
+                record = current_record(study)
+                rows.append(Row(at, name, record, spark=spark, answer=answer))
         except ScrimpError as error:
             rows.append(Row(at, name, error=str(error)))
     return rows
@@ -99,10 +93,10 @@ def _rows(shelf: Shelf, found: Iterable[Mark]) -> list[Row]:
 
 @router.get("/study")
 def study_page(request: Request, name: str) -> HTMLResponse:
-    """One study: where it stands, its pictures, its trials, and what can be done with it."""
+    """Show one study: summary, figures, trials and actions."""
     with book_of(request).reading(name) as study:
         if study is None:
-            return message_page(request, name, WAITING, again=1)
+            return message_page(request, name, READING, again=1)
         history, space = study.history, study.history.problem.space
         panels = panels_of(history)
         return page(
@@ -110,15 +104,18 @@ def study_page(request: Request, name: str) -> HTMLResponse:
             "study.html",
             table=table_page(history, Query.of(request.query_params)),
             parameters=space.searched,
+            numeric=_numeric(space),
             pair=pair_of(space) if len(space.searched) > 1 else (),
             metrics=reported_metrics(history),
-            shown_slices=MOST_PANELS,
+            shown_slices=MAX_PANELS,
             fields=[field_of(study, item) for item in space.searched],
             first=panels.first,
             more=panels.more,
             last=panels.last,
             headings={name: heading(name) for name in panels.all},
             statuses=STATUSES,
+            with_log=WITH_LOG,
+            with_metric=WITH_METRIC,
             example=_example(history),
             mark=mark(whole(request.query_params.get("at", "")) or 0),
             **_standing(study),
@@ -126,7 +123,7 @@ def study_page(request: Request, name: str) -> HTMLResponse:
 
 
 class _Standing(TypedDict):
-    summary: Summary
+    summary: StudyRecord
     working: Working
     answer: "Recommendation | None"
     budgeted: bool
@@ -135,20 +132,26 @@ class _Standing(TypedDict):
 
 
 def _standing(study: Study) -> _Standing:
-    """What says where a study stands."""
-    history = study.history
+    """Return the template values that describe a study's state."""
+    record = current_record(study)
+    history = record.history
     return {
-        "summary": summary_of(study),
+        "summary": record,
         "working": working(history),
         "answer": answer_of(history),
         "budgeted": history.problem.budget is not None,
         "now": wall_clock(),
-        "unit": unit_of(history),
+        "unit": record.unit,
     }
 
 
+def _numeric(space: Space) -> list[str]:
+    """Return the parameters whose values are numbers."""
+    return [name for name in space.searched if is_numeric(space[name])]
+
+
 def _example(history: History) -> str:
-    """A filter that this study could have."""
+    """Return an example of a filter for this study."""
     best = None if history.best is None else history.problem.value(history.best[1].loss)
     sign = "<" if history.problem.sign > 0 else ">"
     limit = 0.05 if best is None else best * (1.5 if (best > 0) == (sign == "<") else 0.7)
@@ -160,86 +163,91 @@ def _example(history: History) -> str:
 
 @router.get("/summary")
 def summary_fragment(request: Request, name: str) -> HTMLResponse:
-    """The part of a study's page that says where it stands, for pages that are kept current."""
+    """Return the summary of a study as a fragment, for live updates."""
     return _fragment(request, name, "summary.html")
 
 
 @router.get("/controls")
 def controls_fragment(request: Request, name: str) -> HTMLResponse:
-    """The buttons that a study offers in its present state."""
+    """Return the buttons for a study's state as a fragment."""
     return _fragment(request, name, "controls.html")
 
 
 @router.get("/activity")
 def activity_fragment(request: Request, name: str) -> HTMLResponse:
-    """The part of a study's page that says who runs what and what happened lately."""
+    """Return the running trials and the latest activity as a fragment."""
     return _fragment(request, name, "activity.html")
 
 
 def _fragment(request: Request, name: str, template: str) -> HTMLResponse:
     with book_of(request).reading(name) as study:
         if study is None:
-            return message_page(request, name, WAITING, LATER)
+            return message_page(request, name, READING, LATER)
         return page(request, template, **_standing(study))
 
 
 @router.get("/table")
 def table_fragment(request: Request, name: str) -> HTMLResponse:
-    """One page of the table of trials."""
+    """Return a page of the table of trials as a fragment."""
     with book_of(request).reading(name) as study:
         if study is None:
-            return message_page(request, name, WAITING, LATER)
+            return message_page(request, name, READING, LATER)
         table = table_page(study.history, Query.of(request.query_params))
-        parameters = study.history.problem.space.searched
+        space, summary = study.history.problem.space, current_record(study)
         return page(
-            request, "table.html", summary=summary_of(study), table=table, parameters=parameters
+            request,
+            "table.html",
+            summary=summary,
+            table=table,
+            parameters=space.searched,
+            numeric=_numeric(space),
         )
 
 
 @router.get("/trial")
 def trial_page(request: Request, study: str, number: int) -> HTMLResponse:
-    """One trial: its parameters, its curve, why it was chosen, what became of it."""
+    """Show one trial: parameters, curve, explanation and result."""
     with book_of(request).reading(study) as opened:
         if opened is None:
-            return message_page(request, study, WAITING, again=1)
-        history = opened.history
+            return message_page(request, study, READING, again=1)
+        record = current_record(opened)
+        history = record.history
         if not 0 <= number < len(history.trials):
             raise StudyError(
                 f"study {study!r} has no trial {number}; it has {len(history.trials)}, "
-                "counted from 0"
+                "numbered from 0"
             )
         trial = history.trials[number]
         return page(
             request,
             "trial.html",
-            summary=summary_of(opened),
+            summary=record,
             trial=trial,
             explanation=explain(history, number),
             began=history.created.time,
             log=trial_log(opened, number),
-            unit=unit_of(history),
+            unit=record.unit,
             budgeted=history.problem.budget is not None,
             metrics=[] if trial.last is None else list(trial.last.metrics),
-            rank=rank_words(history, trial),
+            rank=rank_words(record, trial),
             last=len(history.trials) - 1,
         )
 
 
 @router.get("/trials")
 def trials_page(request: Request, study: str) -> HTMLResponse:
-    """Chosen trials of one study side by side."""
+    """Show selected trials of one study side by side."""
     with book_of(request).reading(study) as opened:
         if opened is None:
-            return message_page(request, study, WAITING, again=1)
+            return message_page(request, study, READING, again=1)
         history = opened.history
-        given = [whole(text) for text in request.query_params.getlist("number")]
-        count = len(history.trials)
-        numbers = [number for number in dict.fromkeys(given) if number is not None]
-        trials = [history.trials[number] for number in numbers if number < count][:MOST]
+        given = dict.fromkeys(map(whole, request.query_params.getlist("number")))
+        known = [n for n in given if n is not None and n < len(history.trials)]
+        trials = [history.trials[number] for number in known[:MAX_COMPARED_TRIALS]]
         return page(
             request,
             "trials.html",
-            summary=summary_of(opened),
+            summary=current_record(opened),
             trials=trials,
             rows=compare_rows(history, trials),
             metrics=reported_metrics(history),
@@ -249,14 +257,14 @@ def trials_page(request: Request, study: str) -> HTMLResponse:
 
 @router.get("/compare")
 def compare_page(request: Request) -> HTMLResponse:
-    """Several studies side by side."""
+    """Show several studies side by side."""
     shelf: Shelf = request.app.state.shelf
     chosen = []
     for at, name in given_marks(request.query_params.multi_items()):
         with shelf.book(str(at)).reading(name) as study:
             if study is None:
-                return message_page(request, name, WAITING, again=1)
-            chosen.append(Row(at, name, summary_of(study)))
+                return message_page(request, name, READING, again=1)
+            chosen.append(Row(at, name, current_record(study)))
     summaries = [row.summary for row in chosen if row.summary is not None]
     alike = len({summary.goal for summary in summaries}) <= 1
     known = {(row.at, row.name) for row in chosen}
@@ -266,7 +274,79 @@ def compare_page(request: Request) -> HTMLResponse:
 
 @router.get("/delete")
 def delete_page(request: Request) -> HTMLResponse:
-    """What would be deleted, and the button that does it."""
+    """Show the studies to delete, and ask for confirmation."""
     shelf: Shelf = request.app.state.shelf
     doomed = _rows(shelf, given_marks(request.query_params.multi_items()))
     return page(request, "delete.html", doomed=doomed, urls=shelf.urls)
+
+
+POLL_SECONDS = 1.0
+"""Time between checks for changes."""
+
+MAX_STREAMS = 200
+"""Maximum number of pages with live updates."""
+
+MAX_FOLLOWED_STUDIES = 50
+"""Maximum length of a list whose studies are followed; of a longer one only the names are."""
+
+
+@router.get("/live")
+async def live(request: Request, name: str = "") -> StreamingResponse:
+    """Stream an event per change of a study's log, or of the list of studies if none is named."""
+    if request.app.state.streams >= MAX_STREAMS:
+        raise StorageError(f"{MAX_STREAMS} pages already have live updates; close some")
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(
+        _counted(request, changes(request, name)), media_type="text/event-stream", headers=headers
+    )
+
+
+async def _counted(request: Request, stream: AsyncIterator[str]) -> AsyncIterator[str]:
+    state = request.app.state
+    state.streams += 1
+    try:
+        async for text in stream:
+            yield text
+    finally:
+        state.streams -= 1
+
+
+async def changes(request: Request, name: str) -> AsyncIterator[str]:
+    """Yield one event immediately and one per change, until the browser disconnects or the server
+    stops."""
+    known: object = None
+    while not await request.is_disconnected() and not request.app.state.closing():
+        seen = await run_in_threadpool(_seen, request, name)
+        if seen is not None and seen != known:
+            known = seen
+            yield f"event: change\ndata: {json.dumps(seen)}\n\n"
+        else:
+            yield ": still here\n\n"
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def _seen(request: Request, name: str) -> object:
+    """Return a value that differs after every change; None while the log is read."""
+    try:
+        if not name:
+            return _lengths(request.app.state.shelf)
+        with book_of(request).reading(name) as study:
+            return None if study is None else study.history.length
+    except ScrimpError as error:
+        return str(error)
+
+
+def _lengths(shelf: Shelf) -> list[list[object]]:
+    """Return each study with the length of its log, 0 while it is read; of a long list only the
+    names."""
+    found = shelf.all()
+    if len(found) > MAX_FOLLOWED_STUDIES:
+        return [[at, name] for at, name in found]
+    lengths: list[list[object]] = []
+    for at, name in found:
+        try:
+            with shelf.book(str(at)).reading(name, 0.0) as study:
+                lengths.append([at, name, 0 if study is None else study.history.length])
+        except ScrimpError:
+            lengths.append([at, name])
+    return lengths

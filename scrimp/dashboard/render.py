@@ -1,4 +1,4 @@
-"""Templates: every text is escaped unless it is a template's own."""
+"""Rendering of templates; values are escaped."""
 
 from functools import partial
 from pathlib import Path
@@ -9,42 +9,37 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from scrimp.history.reports import headline
-
-__all__ = ["message_page", "page"]
+from scrimp.study_log.messages import headline
 
 DONE = {
-    "enqueued": "The configuration was put into the queue; it is tried next while the study runs.",
+    "enqueued": "The configuration is queued; it runs next while the study runs.",
     "enqueued-full": (
-        "The configuration was put into the queue; the study has all its trials: raise n_trials to"
-        " try it."
+        "The configuration is queued, but the study has all its trials: raise n_trials to run it."
     ),
-    "known": (
-        "Nothing was put into the queue: this configuration was tried already, or waits there."
-    ),
+    "known": "Nothing was queued: this configuration was already tried or is in the queue.",
     "told": "The result was recorded.",
-    "pause": "The study is paused: what runs goes on to the end of its grant.",
+    "pause": "The study is paused: running trials continue to the end of their grant.",
     "stop": (
-        "The study is stopped: what runs goes on to the end of its grant, then its workers end."
+        "The study is stopped: running trials continue to the end of their grant, then the workers exit."
     ),
-    "resume": "The study goes on.",
-    "retried": "The failed trials will be tried again, before anything new, when the study runs.",
-    "none-failed": "No trial has failed; there is nothing to try again.",
-    "noted": "The note is kept.",
-    "deleted": "What was marked is deleted.",
+    "resume": "The study is resumed.",
+    "retried": "The failed trials are queued ahead of new ones and run when the study runs.",
+    "none-failed": "No trial has failed; there is nothing to retry.",
+    "noted": "The note is saved.",
+    "deleted": "The selected studies are deleted.",
 }
-"""What a page says after an action."""
+"""Messages shown after an action."""
 
 
-def _number(value: object) -> str:
-    """A value of a parameter or a metric.
+def _number(value: object, digits: int = 6) -> str:
+    """Format a value of a parameter or a metric.
 
     >>> _number(0.12345678), _number(None), _number(True)
     ('0.123457', '–', 'True')
     """
     if value is None:
         return "–"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
 def _duration(seconds: float | None) -> str:
@@ -54,18 +49,15 @@ def _duration(seconds: float | None) -> str:
     """
     if seconds is None:
         return "–"
-    whole = int(seconds)
-    if whole < 60:
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes == 0:
         return f"{seconds:.1f} s"
-    return (
-        f"{whole // 60} min {whole % 60} s"
-        if whole < 3600
-        else f"{whole // 3600} h {whole % 3600 // 60} min"
-    )
+    hours = f"{minutes // 60} h {minutes % 60} min"
+    return hours if minutes >= 60 else f"{minutes} min {rest} s"
 
 
 def _age(seconds: float) -> str:
-    """A stretch of time in its largest unit; nothing for what cannot be, as on a simulated clock.
+    """Format a duration in its largest unit; a dash for impossible ones, as on a simulated clock.
 
     >>> _age(75.2), _age(7300), _age(3e5), _age(1.8e9)
     ('1 min', '2 h', '3 days', '–')
@@ -99,6 +91,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "number": _number,
+        "short": partial(_number, digits=4),
         "duration": _duration,
         "age": _age,
         "ago": _ago,
@@ -112,8 +105,8 @@ _TEMPLATES = _environment()
 
 
 def page(request: Request, template: str, status: int = 200, **values: object) -> HTMLResponse:
-    """A template filled in. ``to`` makes addresses that stay with the storage of this one, ``here``
-    does the same for forms."""
+    """Render a template. ``to`` makes addresses within the current storage, ``here`` the hidden
+    field of forms that does the same."""
     done = DONE.get(request.query_params.get("done", ""), "")
     at = request.query_params.get("at", "")
     text = _TEMPLATES.get_template(template).render(
@@ -128,7 +121,7 @@ def page(request: Request, template: str, status: int = 200, **values: object) -
 
 
 def _address(here: str, path: str, *, at: int | str | None = None, **given: object) -> str:
-    """An address of this server; ``at`` is the storage, None for the one of this page.
+    """Return an address of this server; ``at`` is the storage, None for the current one.
 
     >>> _address("", "/study", name="a b"), _address("1", "/trial", study="s", number=3)
     ('/study?name=a%20b', '/trial?at=1&study=s&number=3')
@@ -141,7 +134,7 @@ def _address(here: str, path: str, *, at: int | str | None = None, **given: obje
 def message_page(
     request: Request, title: str, text: str, status: int = 200, again: float | None = None
 ) -> HTMLResponse:
-    """A page that says something; ``again``: seconds after which it is loaded again."""
+    """Render a page with a message; the browser reloads it after ``again`` seconds."""
     answer = page(request, "message.html", status, title=title, text=text)
     if again is not None:
         answer.headers["refresh"] = f"{again:g}"

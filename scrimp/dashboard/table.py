@@ -1,35 +1,249 @@
-"""The table of trials: filtered, sorted and cut into pages on the server, so that 100,000 trials
-are as quick as ten."""
+"""The table of trials and the list of studies, filtered, sorted and paginated on the server, so
+that 100,000 trials are as fast as ten."""
 
-from collections.abc import Mapping
+import math
+import re
+import threading
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
-from scrimp.dashboard.filtering import COLUMNS, Read, parse_filter, readers_of
-from scrimp.history.history import History
-from scrimp.history.trial import STATUSES, Trial
+from scrimp.dashboard.book import mark, whole
+from scrimp.json_values import Json
+from scrimp.plots.learning_curves import reported_metrics
+from scrimp.study_log.history import History
+from scrimp.study_log.record import StudyRecord
+from scrimp.study_log.trial import STATUSES, Trial
 
-__all__ = ["PAGE", "Query", "TablePage", "table_page", "whole"]
+if TYPE_CHECKING:
+    from scrimp.checkpoint_selection.recommendation import Recommendation
 
-PAGE = 50
-"""Trials per page."""
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_VALUE = rf'(?:{_QUOTED}|[^\s|"]+)'
+_TOKEN = re.compile(
+    rf'(?P<name>{_QUOTED}|[^\s<>=!",]+)\s*(?P<sign><=|>=|!=|==|=|<|>)\s*'
+    rf"(?P<values>{_VALUE}(?:\|{_VALUE})*)|(?P<word>{_QUOTED}|\S+)"
+)
+_RANGE = re.compile(r"(?P<low>[^.]*(?:\.\d[^.]*)?)\.\.(?P<high>.*)")
+
+MAX_FILTER_CHARACTERS = 1000
+MAX_FILTER_TERMS = 30
+"""Limits of a filter, which every trial is compared with."""
+
+Read = Callable[[Trial], Json]
+
+COLUMNS: Mapping[str, Read] = {
+    "trial": lambda trial: trial.id,
+    "id": lambda trial: trial.id,
+    "status": lambda trial: trial.status,
+    "best": lambda trial: trial.best,
+    "last": lambda trial: trial.value,
+    "value": lambda trial: trial.value,
+    "budget": lambda trial: trial.budget,
+    "worker": lambda trial: trial.worker,
+    "message": lambda trial: trial.message,
+    "seconds": lambda trial: _seconds(trial),
+    "violation": lambda trial: None if trial.last is None else trial.last.violation,
+    "feasible": lambda trial: _feasible(trial),
+}
+"""Columns of every trial besides its parameters and metrics."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """One comparison: ``sign`` is <, <=, >, >=, = or !=; the last two compare with any of
+    ``values``."""
+
+    name: str
+    sign: str
+    values: tuple[str, ...]
+
+    def holds(self, value: object) -> bool:
+        """Return True if the value matches; a missing value matches ``!=`` only."""
+        if self.sign in ("=", "!="):
+            return (value is not None and self._equal(value)) == (self.sign == "=")
+        limit = _number(self.values[0])
+        if limit is None or isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        match self.sign:
+            case "<":
+                return value < limit
+            case "<=":
+                return value <= limit
+            case ">":
+                return value > limit
+        return value >= limit
+
+    def _equal(self, value: object) -> bool:
+        """Return True if a value equals a given one or lies in a given range; numbers are compared
+        to the six digits that the page shows."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return str(value).lower() in self._texts
+        between = any(low <= value <= high for low, high in self._ranges)
+        return between or f"{value:.6g}" in self._numbers
+
+    @cached_property
+    def _texts(self) -> frozenset[str]:
+        return frozenset(text.lower() for text in self.values)
+
+    @cached_property
+    def _numbers(self) -> frozenset[str]:
+        known = (_number(text) for text in self.values if _RANGE.fullmatch(text) is None)
+        return frozenset(f"{number:.6g}" for number in known if number is not None)
+
+    @cached_property
+    def _ranges(self) -> list[tuple[float, float]]:
+        found = [between for text in self.values if (between := _RANGE.fullmatch(text))]
+        ends = [(_number(one["low"] or "-inf"), _number(one["high"] or "inf")) for one in found]
+        return [(low, high) for low, high in ends if low is not None and high is not None]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """Comparisons and words that a trial must all match; ``error`` explains an invalid filter."""
+
+    tests: tuple[tuple[Read, Term], ...] = ()
+    words: tuple[str, ...] = ()
+    error: str = ""
+
+    def of(self, trials: Sequence[Trial]) -> list[Trial]:
+        """Return the matching trials; all of them if the filter is invalid."""
+        found = list(trials)
+        for read, term in self.tests:
+            found = [trial for trial in found if term.holds(read(trial))]
+        if self.words:
+            texts = ((trial, _text(trial)) for trial in found)
+            found = [trial for trial, text in texts if all(word in text for word in self.words)]
+        return found
+
+
+def parse_filter(text: str, history: History) -> Filter:
+    """Parse a filter of comparisons, ranges and plain words, all of which must match:
+
+        val_error<0.05 optimizer=adamw|sgd lr=1e-4..1e-2 status!=failed "out of memory"
+
+    A name is a parameter, a reported metric, a column or an attribute. In a study of one metric,
+    the metric's name means a trial's best value, as in the table; other metrics mean the last
+    report. With several metrics, ``front=yes`` finds the trials on the front. ``=`` and ``!=`` take
+    several values with ``|`` between them, and ranges ``low..high``. Names and values with spaces
+    or signs are quoted; quoted words without a comparison are searched for literally. An unknown
+    name is an error that lists the known names.
+    """
+    if len(text) > MAX_FILTER_CHARACTERS:
+        return Filter(
+            error=f"the filter is too long; use at most {MAX_FILTER_CHARACTERS} characters"
+        )
+    terms: list[Term] = []
+    words: list[str] = []
+    for found in _TOKEN.finditer(text):
+        name, sign, values, word = found.group("name", "sign", "values", "word")
+        if word is not None:
+            bare = word.strip(",")
+            words += [] if bare.lower() in ("", "and", "&", "&&") else [_unquoted(bare).lower()]
+            continue
+        listed = tuple(_unquoted(item) for item in re.findall(_VALUE, values.rstrip(",")))
+        terms.append(Term(_unquoted(name), sign.replace("==", "="), listed))
+    readers = readers_of(history) if terms else {}
+    alike = {known.lower(): known for known in reversed(readers)}
+    for place, term in enumerate(terms):
+        if term.name not in readers:
+            terms[place] = replace(term, name=alike.get(term.name.lower(), term.name))
+    error = _objection(terms, readers)
+    if len(terms) + len(words) > MAX_FILTER_TERMS:
+        error = f"the filter has {len(terms) + len(words)} terms; use at most {MAX_FILTER_TERMS}"
+    if error:
+        return Filter(error=error)
+    return Filter(tuple((readers[term.name], term) for term in terms), tuple(words))
+
+
+def _objection(terms: Sequence[Term], known: Mapping[str, Read]) -> str:
+    """Return why the terms are invalid and how to fix them; empty if they are valid."""
+    for term in terms:
+        if term.name not in known:
+            return (
+                f"there is no {term.name!r} to filter by; there are {', '.join(known)}. "
+                "Put words in quotes to search for them"
+            )
+        number = _number(term.values[0])
+        if term.sign not in ("=", "!=") and (number is None or len(term.values) > 1):
+            wrong = f"{term.name}{term.sign}{'|'.join(term.values)}"
+            return f"{wrong} does not compare with a number; write for example {term.name}{term.sign}0.5"
+    return ""
+
+
+def readers_of(history: History) -> dict[str, Read]:
+    """Return how to read each name from a trial; names of the study take precedence over
+    columns."""
+    found: dict[str, Read] = {name: _parameter(name) for name in history.problem.space}
+    several = history.problem.several
+    if not several:
+        found.setdefault(history.problem.metric, COLUMNS["best"])
+    for name in dict.fromkeys([*history.problem.metrics, *reported_metrics(history)]):
+        found.setdefault(name, _metric(name))
+    if several:
+        found.setdefault("front", _on_front(history))
+    found |= {name: read for name, read in COLUMNS.items() if name not in found}
+    for name in dict.fromkeys(key for trial in history.trials for key in trial.user_attrs):
+        found.setdefault(name, _attribute(name))
+    return found
+
+
+def _parameter(name: str) -> Read:
+    return lambda trial: trial.config.get(name)
+
+
+def _metric(name: str) -> Read:
+    return lambda trial: None if trial.last is None else trial.last.metrics.get(name)
+
+
+def _on_front(history: History) -> Read:
+    front = {trial.id for trial, _ in history.front}
+    return lambda trial: ("no", "yes")[trial.id in front]
+
+
+def _attribute(name: str) -> Read:
+    return lambda trial: trial.user_attrs.get(name)
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return None if math.isnan(number) else number
+
+
+def _unquoted(text: str) -> str:
+    quoted = text.startswith('"') and text.endswith('"')
+    return re.sub(r"\\(.)", r"\1", text[1:-1]) if quoted else text
+
+
+def _seconds(trial: Trial) -> float | None:
+    return None if trial.started is None or trial.ended is None else trial.ended - trial.started
+
+
+def _feasible(trial: Trial) -> str | None:
+    if trial.last is None:
+        return None
+    return "unknown" if trial.last.violation is None else "yes" if trial.last.feasible else "no"
+
+
+def _text(trial: Trial) -> str:
+    """Return the text of a trial that words are searched in."""
+    params = " ".join(f"{name}={value}" for name, value in trial.config.items())
+    return f"{trial.id} {trial.status} {params} {trial.worker} {trial.message} {trial.note}".lower()
+
+
+TRIALS_PER_PAGE = 50
 
 FIXED = ("id", "status", "best", "last", "value", "budget")
 
 
-def whole(text: str) -> int | None:
-    """The number that a text of an address or a form is; None for anything else.
-
-    >>> whole("12"), whole("-1"), whole("²"), whole("9" * 5000)
-    (12, None, None, None)
-    """
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
-
-
 @dataclass(frozen=True)
 class Query:
-    """What is shown: sorted by ``sort`` (a column, a parameter, a metric; empty for the best first,
-    with several metrics for the front first), only ``status``, only what the filter ``text`` lets through."""
+    """The state of the table: ``sort`` (a column, parameter or metric; empty for the best first, or
+    the front first with several metrics), ``status`` and the filter ``text``."""
 
     sort: str = ""
     descending: bool = True
@@ -39,34 +253,34 @@ class Query:
 
     @staticmethod
     def of(given: Mapping[str, str]) -> "Query":
-        """From the parameters of an address; what makes no sense is ignored."""
+        """Parse the parameters of an address; invalid ones are ignored."""
         number = whole(given.get("page", "1"))
         return Query(
             sort=given.get("sort", ""),
             descending=given.get("order", "down") != "up",
             status=given.get("status", "") if given.get("status") in STATUSES else "",
-            text=given.get("text", ""),
+            text=given.get("text", "").strip()[: MAX_FILTER_CHARACTERS + 1],
             page=max(number or 1, 1),
         )
 
     def parts(self, **changes: Any) -> dict[str, str]:
-        """The parameters of the address that shows this, with changes."""
+        """Return the parameters of an address that shows this state with changes."""
         shown = replace(self, **changes)
         parts = {"sort": shown.sort, "order": "down" if shown.descending else "up"}
         parts |= {"status": shown.status, "text": shown.text, "page": str(shown.page)}
         return {key: value for key, value in parts.items() if value}
 
     def sorted_by(self, column: str) -> dict[str, str]:
-        """The parameters that sort by a column; the other way round when it does already."""
+        """Return the parameters that sort by a column, or reverse the order if it is sorted by
+        already."""
         descending = not self.descending if column == self.sort else False
         return self.parts(sort=column, descending=descending, page=1)
 
 
 @dataclass(frozen=True)
 class TablePage:
-    """One page: its trials, how many match in all, and how many pages that makes; ``error`` says
-    what of the filter was not understood, and ``front`` which trials are on the front of a study of
-    several metrics."""
+    """One page of trials, the number of matches and of pages; ``error`` explains an invalid filter,
+    ``front`` has the trials on the front of a study of several metrics."""
 
     query: Query
     trials: tuple[Trial, ...]
@@ -76,53 +290,178 @@ class TablePage:
     front: frozenset[int] = frozenset()
 
 
+MAX_KEPT_TABLES = 16
+_lock = threading.Lock()
+
+
 def table_page(history: History, query: Query) -> TablePage:
-    """The page that ``query`` asks for; the last one when it asks for one beyond it."""
+    """Return the requested page, or the last one if the number is too large. The order of the
+    trials is kept until the study changes."""
+    kept = history.remember("tables", dict[Query, tuple[Query, list[Trial], str]])
+    key = replace(query, page=1)
+    with _lock:
+        found = kept.get(key)
+    if found is None:
+        found = _ordered_trials(history, key)
+        with _lock:
+            kept[key] = found
+            for oldest in list(kept)[:-MAX_KEPT_TABLES]:
+                del kept[oldest]
+    sorting, ordered, error = found
+    pages = max(-(-len(ordered) // TRIALS_PER_PAGE), 1)
+    number = min(query.page, pages)
+    shown = tuple(ordered[(number - 1) * TRIALS_PER_PAGE : number * TRIALS_PER_PAGE])
+    several = history.problem.several
+    front = frozenset(trial.id for trial, _ in history.front) if several else frozenset()
+    return TablePage(replace(sorting, page=number), shown, len(ordered), pages, error, front)
+
+
+def _ordered_trials(history: History, query: Query) -> tuple[Query, list[Trial], str]:
+    """Return the query with the actual sort column, the matching trials in order, and the error of
+    an invalid filter."""
     trials = history.with_status(query.status) if query.status else list(history.trials)
     wanted = parse_filter(query.text, history)
-    query, key = _sorting(history, query)
-    known: list[Trial] = []
+    query, read = _sorting(history, query)
+    best = None if history.best is None else history.best[0].id
+    several = history.problem.several
+    known: list[tuple[Json, Trial]] = []
     unknown: list[Trial] = []
     for trial in wanted.of(trials):
-        (unknown if key(trial) is None else known).append(trial)
-    best = None if history.best is None else history.best[0].id
-    several = history.problem.trade_off is not None
-    known.sort(  # the order of equal ones: the best first, on the front by the first metric
-        key=lambda trial: (trial.id != best, (trial.loss or 0.0) if several else 0.0, trial.id)
+        value = read(trial)
+        if value is None:
+            unknown.append(trial)
+        else:
+            known.append((value, trial))
+    # The order of ties: the best first; on the front, by the first metric.
+    if several:
+        known.sort(key=lambda pair: (pair[1].loss or 0.0, pair[1].id))
+    elif query.status:
+        known.sort(key=lambda pair: pair[1].id)
+    known.sort(key=lambda pair: pair[1].id != best)
+    numbers = all(type(value) in (int, float) for value, _ in known)
+    known.sort(
+        key=(lambda pair: pair[0]) if numbers else (lambda pair: _comparable(pair[0])),
+        reverse=query.descending,
     )
-    ordered = [
-        *sorted(known, key=lambda trial: _comparable(key(trial)), reverse=query.descending),
-        *unknown,
-    ]
-    pages = max(-(-len(ordered) // PAGE), 1)
-    number = min(query.page, pages)
-    shown = tuple(ordered[(number - 1) * PAGE : number * PAGE])
-    query = replace(query, page=number)
-    front = frozenset(trial.id for trial, _ in history.front) if several else frozenset()
-    return TablePage(query, shown, len(ordered), pages, wanted.error, front)
+    return query, [*(trial for _, trial in known), *unknown], wanted.error
 
 
 def _sorting(history: History, query: Query) -> tuple[Query, Read]:
-    """The query with the column that is sorted by, and what of a trial stands there."""
+    """Return the query with the actual sort column, and how to read that column."""
     if query.sort in FIXED:
         return query, COLUMNS[query.sort]
-    if query.sort == "front" and history.problem.trade_off is not None:
+    if query.sort == "front" and history.problem.several:
         return query, _front_first(history)
     readers = readers_of(history) if query.sort else {}
     if query.sort in readers:
         return query, readers[query.sort]
-    if history.problem.trade_off is not None:
+    if history.problem.several:
         return replace(query, sort="front", descending=False), _front_first(history)
     best_first = replace(query, sort="best", descending=history.problem.sign < 0)
     return best_first, COLUMNS["best"]
 
 
 def _front_first(history: History) -> Read:
-    """0 for trials on the front, 1 for the others; None without a value."""
+    """Return a reader: 0 for trials on the front, 1 for the others, None without a value."""
     front = {trial.id for trial, _ in history.front}
     return lambda trial: None if trial.loss is None else int(trial.id not in front)
 
 
 def _comparable(value: object) -> tuple[int, float | str]:
-    """Numbers before texts, so that choices of several types have an order."""
+    """Return a sort key with numbers before texts, for choices of mixed types."""
     return (0, float(value)) if isinstance(value, int | float) else (1, str(value))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One study of the list: its summary or an error; ``spark`` has the points of its sparkline,
+    ``answer`` is the recommendation of a checkpoint selection."""
+
+    at: int
+    name: str
+    summary: StudyRecord | None = None
+    error: str = ""
+    spark: str = ""
+    answer: "Recommendation | None" = None
+
+    @property
+    def mark(self) -> str:
+        """The name of the form field that selects it."""
+        return mark(self.at)
+
+    @property
+    def text(self) -> str:
+        """The text that words are searched in."""
+        if self.summary is None:
+            return f"{self.name} {self.error}".lower()
+        summary = self.summary
+        return f"{self.name} {summary.method} {summary.goal} {summary.state}".lower()
+
+
+@dataclass(frozen=True)
+class Order:
+    """The state of the list: sorted by ``sort``, only studies with every word of ``text``."""
+
+    sort: str = "created"
+    descending: bool = True
+    text: str = ""
+
+    @staticmethod
+    def of(given: Mapping[str, str]) -> "Order":
+        """Parse the parameters of an address; invalid ones are ignored."""
+        sort = given.get("sort", "created")
+        return Order(
+            sort=sort if sort in _KEYS else "created",
+            descending=given.get("order", "down") != "up",
+            text=given.get("text", "").strip()[:MAX_FILTER_CHARACTERS],
+        )
+
+    def parts(self, **changes: Any) -> dict[str, str]:
+        """Return the parameters of an address that shows this state with changes."""
+        shown = replace(self, **changes)
+        parts = {"sort": shown.sort, "order": "down" if shown.descending else "up"}
+        return parts | ({"text": shown.text} if shown.text else {})
+
+    def sorted_by(self, column: str) -> dict[str, str]:
+        """Return the parameters that sort by a column, or reverse the order if it is sorted by
+        already."""
+        descending = not self.descending if column == self.sort else column in _FROM_ABOVE
+        return self.parts(sort=column, descending=descending)
+
+
+Sortable = str | float | None
+
+
+def _of(read: Callable[[StudyRecord], Sortable]) -> Callable[[Row], Sortable]:
+    return lambda row: None if row.summary is None else read(row.summary)
+
+
+_KEYS: Mapping[str, Callable[[Row], Sortable]] = {
+    "name": lambda row: row.name.lower(),
+    "state": _of(lambda summary: summary.state),
+    "best": _of(lambda summary: None if summary.best is None else summary.best["value"]),
+    "trials": _of(lambda summary: len(summary.trials)),
+    "failed": _of(lambda summary: summary.counts.get("failed", 0)),
+    "method": _of(lambda summary: summary.method),
+    "metric": _of(lambda summary: summary.metric),
+    "created": _of(lambda summary: summary.created),
+    "active": _of(lambda summary: summary.active),
+}
+
+_FROM_ABOVE = ("trials", "failed", "created", "active")
+"""Columns that are sorted in descending order first."""
+
+
+def ordered(rows: Sequence[Row], order: Order) -> list[Row]:
+    """Return the matching rows, sorted; rows without a value come last."""
+    words = order.text.lower().split()
+    found = [row for row in rows if all(word in row.text for word in words)]
+    read = _KEYS[order.sort]
+    known = [row for row in found if read(row) is not None]
+    rest = [row for row in found if read(row) is None]
+
+    def key(row: Row) -> tuple[float, str]:
+        value = read(row)
+        return (0.0, value) if isinstance(value, str) else (value or 0.0, "")
+
+    return [*sorted(known, key=key, reverse=order.descending), *rest]

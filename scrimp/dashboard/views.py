@@ -1,217 +1,73 @@
-"""What the pages show of a study, as plain values: nothing here knows of HTML."""
+"""The contents of the pages as plain values, without HTML."""
 
-import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
-from scrimp.dashboard.states import state_of
+from scrimp.display.study_words import values_words
+from scrimp.errors import StorageError
 from scrimp.executors.clock import wall_clock
-from scrimp.explaining.front_words import front_headline
-from scrimp.history.bounds import hints
-from scrimp.history.compromise import hypervolume_of
-from scrimp.history.constraint_rules import constraint_words
-from scrimp.history.events import BudgetGranted, Ended, Lost, Reported, Retried
-from scrimp.history.history import History
-from scrimp.history.problem import Constraint
-from scrimp.history.record import BestRecord, FrontRecord, best_record, front_record
-from scrimp.history.reports import headline
-from scrimp.history.trial import Trial
-from scrimp.json_values import JsonObject
-from scrimp.plots.rungs import rung_counts
-from scrimp.showing.standing import goal_words, values_words
+from scrimp.explain.front_words import front_headline
+from scrimp.plots.learning_curves import reported_metrics, rung_counts
 from scrimp.space.parameter import Constant, Float, Int
-from scrimp.tuning.study import Study
+from scrimp.storage.durable_files import open_plain
+from scrimp.study.study import Study
+from scrimp.study_log.best_path import BEST_PATH
+from scrimp.study_log.events import BudgetGranted, Ended, Lost, Reported, Retried
+from scrimp.study_log.history import History
+from scrimp.study_log.messages import headline
+from scrimp.study_log.record import StudyRecord
+from scrimp.study_log.trial import Trial
 
-if TYPE_CHECKING:  # loading it takes SciPy
-    from scrimp.selection.recommendation import Recommendation
-
-__all__ = [
-    "Rule",
-    "Summary",
-    "answer_of",
-    "field_of",
-    "lately",
-    "rank_words",
-    "summary_of",
-    "unit_of",
-    "working",
-]
+if TYPE_CHECKING:
+    from scrimp.checkpoint_selection.recommendation import Recommendation
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A constraint in words, in how many of the trials that ``reported`` its metric last it
-    ``held``."""
-
-    name: str
-    words: str
-    held: int
-    reported: int
-    constraint: Constraint
-
-    @property
-    def broken(self) -> int:
-        """In how many it did not hold."""
-        return self.reported - self.held
-
-    def violated(self, value: float | None) -> bool:
-        """Whether a value is known and breaks the rule."""
-        known = value is not None and math.isfinite(value)
-        return known and self.constraint.violation(value) > 0  # type: ignore[arg-type]
+def current_record(study: Study) -> StudyRecord:
+    """Return the facts of a study, now."""
+    return StudyRecord.of(study.history, now=wall_clock())
 
 
-@dataclass(frozen=True)
-class Summary:
-    """A study in a few numbers, the same as ``scrimp show --json`` prints."""
-
-    name: str
-    kind: str
-    goal: str
-    direction: str
-    metric: str
-    metrics: tuple[str, ...]
-    method: str
-    method_reason: str
-    trials: int
-    counts: dict[str, int]
-    best: BestRecord | None
-    front: list[FrontRecord] | None
-    hypervolume: float | None
-    spent: float
-    saved: float | None
-    unit: str
-    limits: tuple[str, ...]
-    halt: str
-    queued: int
-    degraded: tuple[tuple[int, str], ...]
-    sources: tuple[str, ...]
-    length: int
-    state: str
-    why: str
-    total: int | None
-    rules: tuple[Rule, ...]
-    hints: tuple[str, ...]
-    created: float
-    active: float
-    note: str
-    attributes: JsonObject
-
-
-def summary_of(study: Study) -> Summary:
-    """Where a study stands."""
-    history = study.history
-    problem, state = history.problem, state_of(history, wall_clock())
-    return Summary(
-        name=study.name,
-        kind=history.created.kind,
-        goal=goal_words(history),
-        direction=problem.direction,
-        metric=problem.metric,
-        metrics=tuple(problem.metrics),
-        method=study.method,
-        method_reason=str(history.method.get("reason", "")),
-        trials=len(history.trials),
-        counts={status: count for status, count in history.counts.items() if count},
-        best=best_record(history),
-        front=None if problem.trade_off is None else front_record(history),
-        hypervolume=None if problem.trade_off is None else hypervolume_of(history),
-        spent=history.spent,
-        saved=_saved(history),
-        unit=unit_of(history),
-        limits=_limits(history),
-        halt=history.limits.halt or "",
-        queued=len(history.queue),
-        degraded=tuple(history.degraded),
-        sources=tuple(source.study for source in history.sources),
-        length=history.length,
-        state=state.word,
-        why=state.why,
-        total=history.most_trials,
-        rules=_rules(history),
-        hints=tuple(hints(history)),
-        created=history.created.time,
-        active=history.time,
-        note=history.user_note,
-        attributes=history.user_attrs,
-    )
-
-
-def _rules(history: History) -> tuple[Rule, ...]:
-    """What must hold, and in how many trials it did when they last reported it."""
-    found = []
-    for name, constraint in history.problem.constraints.items():
-        given = [trial.last.metrics.get(name) for trial in history.trials if trial.last is not None]
-        known = [value for value in given if value is not None and math.isfinite(value)]
-        held = sum(constraint.violation(value) <= 0 for value in known)
-        words = constraint_words(name, constraint)
-        found.append(Rule(name, words, held, len(known), constraint))
-    return tuple(found)
-
-
-def rank_words(history: History, trial: Trial) -> str:
-    """A trial's place among all by their best values, with several metrics whether it is on the
-    front or who dominates it; empty without a value."""
-    if trial.best is None:
+def rank_words(record: StudyRecord, trial: Trial) -> str:
+    """Describe a trial's rank by best value; with several metrics, whether it is on the front or
+    which trial dominates it. Empty without a value."""
+    rank = record.rank(trial)
+    if rank is None:
         return ""
-    if history.problem.trade_off is not None:
-        return front_headline(history, trial)
-    sign = history.problem.sign
-    known = [other.best for other in history.trials if other.best is not None]
-    better = sum(sign * value < sign * trial.best for value in known)
-    return f"rank {better + 1} of {len(known)} by its best value"
-
-
-def _limits(history: History) -> tuple[str, ...]:
-    """How far it may go, in words."""
-    totals = history.totals
-    found = []
-    if totals.budget is not None:
-        found.append(f"up to {totals.budget:g} {unit_of(history)} in all")
-    return tuple(found)
-
-
-def _saved(history: History) -> float | None:
-    """The share of budget that was not spent because trials were paused or stopped; None without
-    budgets."""
-    begun = sum(1 for trial in history.trials if trial.curve)
-    if history.problem.budget is None or not begun:
-        return None
-    return max(1.0 - history.spent / (begun * history.problem.full_budget), 0.0)
+    if record.problem.several:
+        return front_headline(record.history, trial)
+    return f"rank {rank[0]} of {rank[1]} by its best value"
 
 
 def answer_of(history: History) -> "Recommendation | None":
-    """What a selection of checkpoints answers now; None for a study."""
+    """Return the current answer of a checkpoint selection; None for a study."""
     if not history.is_selection:
         return None
-    from scrimp.selection.cell_policy import recommendation
+    from scrimp.checkpoint_selection.cell_policy import recommendation
 
-    return recommendation(history)
-
-
-def unit_of(history: History) -> str:
-    """What budgets are counted in."""
-    return "evaluations" if history.problem.budget is None else history.problem.budget.units
+    return history.remember("answer", lambda: recommendation(history))
 
 
 class Working(TypedDict):
-    """The trials that run, how many stand at which rung, and what happened lately."""
+    """The running trials, the number of trials at each rung, and the latest activity."""
 
     running: list[Trial]
     rungs: list[dict[str, float]]
-    lately: list[tuple[float, int, str]]
+    latest: list[tuple[float, int, str]]
 
 
 def working(history: History) -> Working:
-    """Who runs what now, and how many trials stand at which rung."""
+    """Return the running trials, the rungs and the latest activity."""
     running = sorted(history.with_status("running", "stale"), key=lambda trial: trial.id)
     rungs = rung_counts(history) if history.problem.budget is not None else []
-    return {"running": running, "rungs": rungs, "lately": lately(history)}
+    latest = history.remember("activity", lambda: latest_activity(history))
+    return {"running": running, "rungs": rungs, "latest": latest}
 
 
-def lately(history: History, most: int = 8) -> list[tuple[float, int, str]]:
-    """The newest things that happened to trials, newest first: (when, trial, what)."""
+def latest_activity(history: History, most: int = 8) -> list[tuple[float, int, str]]:
+    """Return the latest events of trials, newest first: (time, trial, description)."""
     found: list[tuple[float, int, str]] = []
-    told: set[int] = set()  # a trial paused or completed is told once
+    told: set[int] = set()  # trials whose pause or completion is listed already
     for event in reversed(history.events):
         if len(found) == most:
             break
@@ -228,9 +84,9 @@ def _happened(
     match event:
         case BudgetGranted():
             if event.attempt == 1:
-                return "begun" if history.trials[event.trial].status == "running" else ""
+                return "started" if history.trials[event.trial].status == "running" else ""
             return (
-                "begun again"
+                "restarted"
                 if problem.budget is None
                 else f"promoted to {problem.budget.amount(event.budget)}"
             )
@@ -238,9 +94,9 @@ def _happened(
             message = headline(event.message)
             return f"{event.status}: {message}" if message else event.status
         case Lost():
-            return "lost its worker"
+            return "could not be resumed" if event.paused else "lost its worker"
         case Retried():
-            return "to be tried again"
+            return "queued for retry"
         case Reported():
             trial = history.trials[event.trial]
             if (
@@ -251,12 +107,12 @@ def _happened(
                 return ""
             told.add(trial.id)
             after = "" if problem.budget is None else f" after {problem.budget.amount(event.step)}"
-            value = "" if trial.value is None else f", {values_words(history, trial)}"
+            value = "" if trial.value is None else f", {values_words(problem, trial)}"
             return f"{trial.status}{after}{value}"
 
 
 def field_of(study: Study, name: str) -> dict[str, object]:
-    """How a form asks for one parameter: a choice, or a number with its limits."""
+    """Describe the form field of a parameter: a choice, or a number with limits."""
     parameter = study.history.problem.space[name]
     record: dict[str, object] = {
         "name": name,
@@ -272,3 +128,120 @@ def field_of(study: Study, name: str) -> dict[str, object]:
         }
     choices = () if isinstance(parameter, Constant) else tuple(parameter.grid or ())
     return {**record, "choices": choices}
+
+
+MAX_COMPARED_TRIALS = 20
+"""Maximum number of trials compared side by side."""
+
+
+@dataclass(frozen=True)
+class CompareRow:
+    """A row of the comparison: a label, a value per trial, and the indices of the best."""
+
+    label: str
+    values: tuple[object, ...]
+    good: frozenset[int] = frozenset()
+
+    @property
+    def differs(self) -> bool:
+        """True if the trials differ in this row."""
+        return len({repr(value) for value in self.values}) > 1
+
+
+def compare_rows(history: History, trials: Sequence[Trial]) -> list[CompareRow]:
+    """Return the rows: results, then every parameter that a trial has, then every other metric."""
+    problem = history.problem
+    rows = [
+        CompareRow("status", tuple(trial.status for trial in trials)),
+        *_results(history, trials),
+        CompareRow("budget", tuple(trial.budget for trial in trials)),
+    ]
+    names = [name for name in problem.space if any(name in trial.config for trial in trials)]
+    rows += [CompareRow(name, tuple(trial.config.get(name) for trial in trials)) for name in names]
+    for name in reported_metrics(history):
+        if name not in problem.metrics:
+            rows.append(CompareRow(f"{name}, last", _last(trials, name)))
+    return rows
+
+
+def _results(history: History, trials: Sequence[Trial]) -> list[CompareRow]:
+    """Return the rows of results: best and last value, or with several metrics the front and the
+    last value of each."""
+    problem = history.problem
+    if not problem.several:
+        best = tuple(trial.best for trial in trials)
+        return [
+            CompareRow(f"best {problem.metric}", best, _leaders(best, problem.sign)),
+            CompareRow(f"last {problem.metric}", tuple(trial.value for trial in trials)),
+        ]
+    front = {trial.id for trial, _ in history.front}
+    rows = [CompareRow("on the front", tuple(("no", "yes")[trial.id in front] for trial in trials))]
+    for name, way in problem.metrics.items():
+        given = _last(trials, name)
+        good = _leaders(given, 1.0 if way == "minimize" else -1.0)
+        rows.append(CompareRow(f"{name}, last", given, good))
+    return rows
+
+
+def _leaders(values: Sequence[float | None], sign: float) -> frozenset[int]:
+    """Return the indices of the best values if at least two are known."""
+    known = [sign * value for value in values if value is not None]
+    return frozenset(
+        place
+        for place, value in enumerate(values)
+        if value is not None and len(known) > 1 and sign * value == min(known)
+    )
+
+
+def _last(trials: Sequence[Trial], name: str) -> tuple[float | None, ...]:
+    """Return each trial's last value of a metric."""
+    return tuple(None if trial.last is None else trial.last.metrics.get(name) for trial in trials)
+
+
+SPARKLINE_SIZE = (96, 22)
+"""Width and height of a sparkline, in pixels."""
+
+
+def svg_sparkline(history: History) -> str:
+    """Return the points of an SVG polyline of the best value over budget spent, scaled to the full
+    height; empty without a best trial, two improvements or a second report."""
+    path = history.derive(BEST_PATH)
+    if history.best is None or path.spent <= path.points[0][0]:
+        return ""
+    steps = [(spent, path.sign * value) for spent, _, value in path.points]
+    return _corners([*steps, (path.spent, steps[-1][1])], path.sign < 0)
+
+
+def _corners(steps: Sequence[tuple[float, float]], up: bool) -> str:
+    """Return the corners of the steps from left to right; they go up where higher is better."""
+    width, height = SPARKLINE_SIZE
+    high, low = steps[0][1], steps[-1][1]
+    scale = (height - 4) / (high - low) if high > low else 0.0
+    corners: list[str] = []
+    before = high
+    for spent, loss in steps:
+        x = 1 + (width - 2) * spent / steps[-1][0]
+        for level in dict.fromkeys((before, loss)):
+            down = 2 + (high - level) * scale
+            corners.append(f"{x:.1f},{height - down if up else down:.1f}")
+        before = loss
+    return " ".join(corners)
+
+
+MAX_LOG_BYTES = 20_000
+"""Maximum number of bytes shown, from the end of the log."""
+
+
+def trial_log(study: Study, number: int) -> str:
+    """Return the end of the log beside the trial's checkpoints; empty if there is none."""
+    folder = study.trial_folder(number)
+    try:
+        # Scripts write there, perhaps as another user: a link could show any file, and a pipe
+        # would never end.
+        with open_plain(folder.with_name(f"{folder.name}.log")) as file:
+            size = file.seek(0, 2)
+            file.seek(max(size - MAX_LOG_BYTES, 0))
+            text = file.read().decode(errors="replace")
+    except (OSError, StorageError):
+        return ""
+    return text if size <= MAX_LOG_BYTES else text.partition("\n")[2]

@@ -1,0 +1,1 @@
+"""Conversion of configurations and trials into arrays for the models, and back."""

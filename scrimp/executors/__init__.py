@@ -1,0 +1,1 @@
+"""Runners of trials: this process, worker processes, scripts, Ray, a simulated clock."""

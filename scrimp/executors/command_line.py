@@ -1,15 +1,14 @@
-"""A command line as an objective: how a configuration becomes the arguments of a script.
+"""Command lines as objectives, with a configuration filled in as arguments.
 
-    Command("python train.py")                             all parameters follow: --lr 0.1 --layers
-                                                           3
-    Command("python train.py --lr {lr} -n {layers}")       these, where they stand
-    Command("python train.py {params}")                    the path of a JSON file with all of them
+    Command("python train.py")                          # adds all parameters: --lr 0.1 --layers 3
+    Command("python train.py --lr {lr} -n {layers}")    # fills in the named ones
+    Command("python train.py {params}")                 # passes the path of a JSON file with all
 
-There is no shell in between; write ``bash -c "..."`` where one is wanted. Literal braces are
-doubled. An argument of a parameter that does not exist in a configuration is left out, with the
-option before it: of ``--momentum {momentum}`` nothing stays. True, False and None are written as in
-JSON. The other placeholders are ``{python}`` (the interpreter scrimp runs on), ``{trial}``,
-``{budget}``, ``{resume_step}`` and ``{checkpoint_dir}``.
+The command is not run by a shell; write ``bash -c "..."`` to use one. Double literal braces. The
+argument of a parameter that a configuration does not have is left out together with the option
+before it, here ``--momentum {momentum}``. True, False and None are written as in JSON. The other
+placeholders are ``{python}`` (the interpreter that runs scrimp), ``{trial}``, ``{budget}``,
+``{resume_step}`` and ``{checkpoint_dir}``.
 """
 
 import json
@@ -25,23 +24,21 @@ from pathlib import Path
 from scrimp.checks import nearest_name
 from scrimp.errors import ObjectiveError
 
-__all__ = ["PLACEHOLDERS", "Command"]
-
 PLACEHOLDERS = ("params", "python", "trial", "budget", "resume_step", "checkpoint_dir")
-"""Placeholders that stand for something other than a parameter."""
+"""Placeholders that are not parameters."""
 
 
 INTERPRETER = re.compile(r"python[0-9.]*|bash|sh|zsh|Rscript|julia|node|perl|ruby")
 """Programs whose first argument is a script."""
 
 FLAGS = ("-u", "-B", "-O", "-OO", "-E", "-s", "-S", "-I", "-q", "-v")
-"""Options of Python that may stand before it."""
+"""Options of Python that may precede the script."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A script that is run for each trial: one text, split as a shell would, or its words; in
-    ``folder`` where given."""
+    """A script to run for each trial: one text, split as a shell would, or a list of words; run in
+    ``folder`` if given."""
 
     line: str | Sequence[str]
     folder: str | Path | None = None
@@ -57,13 +54,13 @@ class Command:
             ) from None
         if not words or not all(isinstance(word, str) for word in words):
             raise ObjectiveError(
-                f"the command is {self.line!r}; write a program and its arguments: 'python"
-                " train.py'"
+                f"the command is {self.line!r}; write a program and its arguments: 'python train.py'"
             )
         return words
 
     def check(self, parameters: Collection[str]) -> None:
-        """Refuse unknown placeholders and programs that are not there, before anything runs."""
+        """Raise `ObjectiveError` for unknown placeholders and missing programs, before anything
+        runs."""
         for word in self.words:
             for name in _names(word):
                 if name in PLACEHOLDERS and name in parameters:
@@ -82,18 +79,18 @@ class Command:
         if program != "{python}" and not self._found(program):
             where = "on the PATH" if "/" not in program else f"in {self.folder or 'this folder'}"
             raise ObjectiveError(
-                f"the program {program!r} of the command is not there or not executable ({where})"
+                f"the program {program!r} of the command does not exist or is not executable ({where})"
             )
 
         script = self._script()
         if script is not None and not (Path(self.folder or ".") / script).exists():
             raise ObjectiveError(
-                f"the script {script!r} of the command is not there (in"
-                f" {Path(self.folder or '.').resolve()}); correct its name, or write where it is"
+                f"the script {script!r} of the command does not exist (in"
+                f" {Path(self.folder or '.').resolve()}); correct its name or give its path"
             )
 
     def _script(self) -> str | None:
-        """The file that an interpreter is to run, where the command names one."""
+        """Return the file that an interpreter would run; None when the command names none."""
         program, *rest = self.words
         if program != "{python}" and not INTERPRETER.fullmatch(Path(program).name):
             return None
@@ -101,7 +98,7 @@ class Command:
             if not word.startswith("-"):
                 return None if _names(word) else _filled(word, {})
             if word not in FLAGS:
-                return None  # -m, -c: a module, a text
+                return None  # such as -m or -c, which name no file
         return None
 
     def _found(self, program: str) -> bool:
@@ -110,7 +107,7 @@ class Command:
         return bool(_names(program)) or shutil.which(program) is not None
 
     def arguments(self, config: Mapping[str, object], places: Mapping[str, str]) -> list[str]:
-        """The words for ``config``; ``places`` has the texts of `PLACEHOLDERS`.
+        """Return the words for ``config``; ``places`` has the texts of `PLACEHOLDERS`.
 
         >>> Command("train --lr {lr} --momentum {momentum}").arguments({"lr": 0.1}, {})
         ['train', '--lr', '0.1']
@@ -137,7 +134,7 @@ class Command:
 
 
 def _names(word: str) -> list[str]:
-    """The placeholders in a word; `ObjectiveError` for braces that are none."""
+    """Return the placeholders in a word; `ObjectiveError` for braces that are not placeholders."""
     try:
         parts = list(string.Formatter().parse(word))
     except ValueError as error:

@@ -1,12 +1,11 @@
-"""The contract of executors: they run trials and bring back events.
+"""The contract of executors, which run trials and return events.
 
-The loop hands over an `Assignment`, and ``wait(deliver)`` hands back what happened, in order:
-`Reported`, `Ended` (failed, or completed by the objective's own choice) and `Lost`. While
-``deliver`` runs, the loop may call ``stop`` for a trial that just reported; the objective learns of
-it as the answer to its report. An executor has a clock, because time is a collaborator: a simulated
-one advances by itself. It never touches the store and never decides; a trial whose grant is used up
-frees its slot without being told. A disk that takes no checkpoints is nobody's failure: ``wait``
-raises `CheckpointError`.
+The loop passes an `Assignment` to ``start``, and ``wait(deliver)`` delivers what happened, in
+order: `Reported`, `Ended` (failed, or completed by the objective's own choice) and `Lost`. While
+``deliver`` runs, the loop may call ``stop`` for a trial that just reported; the objective gets this
+as the answer to its report. Every executor has a clock; a simulated one advances by itself. An
+executor never touches the store and never decides. A trial whose grant is used up frees its slot
+without being told. A disk error fails no trial: ``wait`` raises `CheckpointError`.
 """
 
 from abc import ABC, abstractmethod
@@ -16,25 +15,24 @@ from pathlib import Path
 
 from scrimp.executors.checkpoint_folder import Vouched
 from scrimp.executors.clock import Clock, stopwatch_of, wall_clock
-from scrimp.history.events import Config, Ended, Event
-
-__all__ = ["Assignment", "Clock", "Deliver", "Executor"]
-
+from scrimp.json_values import Config
+from scrimp.study_log.events import Ended, Event, ended_event
 
 Deliver = Callable[[Sequence[Event]], None]
-"""Takes events in the order in which they happened, and has made them durable when it returns."""
+"""A function that takes events in the order in which they happened and returns when they are
+durable."""
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """Run this configuration from ``begin`` (budget already used) until ``end`` (the grant), as
+    """A configuration to run from ``begin`` (the budget already used) to ``end`` (the grant), as
     this attempt.
 
-    ``checkpoint_dir`` is the trial's place, beside which its attempts keep their checkpoints
-    (`checkpoint_folder`), and ``vouched`` says which of them count. ``continue_from`` is the place
-    of the trial it starts from, ``parent_vouched`` what counts there. With ``flush`` checkpoints
-    are on disk before the report that goes with them is delivered. ``known``: every parameter of
-    the space, those whose conditions do not hold included; None where nobody says.
+    ``checkpoint_dir`` is the path of the trial's checkpoints without the attempt
+    (`checkpoint_folder`), and ``vouched`` says which of them count. ``continue_from`` is that path
+    for the trial it starts from, with ``parent_vouched``. With ``flush`` a checkpoint is on disk
+    before its report is delivered. ``known`` lists every parameter of the space, inactive ones
+    included; None where that is not known.
     """
 
     trial: int
@@ -49,63 +47,57 @@ class Assignment:
     flush: bool = True
     known: tuple[str, ...] | None = None
 
-    def failed(self, message: str) -> Ended:
-        """The event that says why it failed, now."""
-        return Ended(
-            trial=self.trial,
-            status="failed",
-            message=message,
-            attempt=self.attempt,
-            time=wall_clock(),
-        )
+    def ended(self, status: str, message: str = "", time: float | None = None) -> Ended:
+        """Return the event that ends this attempt, now unless ``time`` is given."""
+        now = wall_clock() if time is None else time
+        return ended_event(self.trial, self.attempt, status, message, now)
 
 
 class Executor(ABC):
-    """Runs assignments in its slots."""
+    """A runner of assignments with a fixed number of slots."""
 
     @property
     @abstractmethod
     def slots(self) -> int:
-        """How many trials it can run at once."""
+        """The number of trials that can run at once."""
 
     @property
     @abstractmethod
     def busy(self) -> int:
-        """How many it is running."""
+        """The number of slots in use."""
 
     @property
-    @abstractmethod
     def clock(self) -> Clock:
-        """The time its events carry."""
+        """The clock that dates its events: the machine's, unless time is simulated."""
+        return wall_clock
 
     @property
     def stopwatch(self) -> Clock:
-        """What measures limits; unlike the clock of a machine nobody sets it."""
+        """The clock that measures limits, which setting the machine's clock does not change."""
         return stopwatch_of(self.clock)
 
     @abstractmethod
     def start(self, assignment: Assignment) -> None:
-        """Begin in a free slot."""
+        """Start an assignment in a free slot."""
 
     @abstractmethod
     def stop(self, trial: int) -> None:
-        """End a running trial: politely, then firmly. Its later reports are dropped."""
+        """Stop a running trial: ask it to end, then end it. Its later reports are dropped."""
 
     @abstractmethod
     def wait(self, deliver: Deliver) -> None:
-        """Block until something happened, and deliver it in order; returning with nothing after a
-        short while is allowed."""
+        """Block until something happens, and deliver it in order; may return with nothing after a
+        short time."""
 
-    def announce_end(self) -> None:  # noqa: B027 - most have nobody to tell
-        """Let what runs know that this process was asked to end, where it can be told; called
-        once."""
+    def announce_end(self) -> None:  # noqa: B027 - most have nothing to tell
+        """Tell running trials that this process was asked to end, where possible; called once."""
 
     def cause(self, trial: int) -> BaseException | None:
-        """What the objective of a trial that has just failed raised; None where only its text is
+        """Return the exception of a trial that has just failed; None where only its text is
         known."""
         del trial
         return None
 
     @abstractmethod
     def close(self) -> None:
-        """End what runs and free everything; calling it twice is fine."""
+        """End everything that runs and free all resources; may be called twice."""

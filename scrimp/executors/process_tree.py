@@ -1,13 +1,18 @@
-"""A command with everything it starts, as one thing that can be signalled and ended.
+"""A command and everything it starts, to be signalled and ended as one; and the environment that it
+inherits.
 
-It runs below a `keeper`, which adopts what leaves its parents; so the tree is complete on Linux,
-whatever sessions and environments its members choose. Should the keeper be killed, the members it
-had a moment ago are remembered, and its mark is still in their environments. Elsewhere the process
-group of the command is what is found.
+The command runs below a `keeper`, which adopts processes whose parent ends; so the tree is complete
+on Linux, whatever sessions and environments its members choose. If the keeper is killed, its last
+known members are remembered, and its mark is still in their environments. Elsewhere the tree is the
+process group of the command.
 
     tree = ProcessTree(["python", "train.py"], mark, env=os.environ)
     tree.signal(signal.SIGTERM)
     tree.end()
+
+Scripts and workers run code of others with the rights of the user, but they need neither the
+password of the database nor the keys. So they inherit all variables except those that hold secrets;
+`SCRIMP_PASS` lists exceptions, separated by commas.
 """
 
 import contextlib
@@ -16,20 +21,21 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from scrimp.executors import guard, keeper
+from scrimp.executors import keeper
+from scrimp.storage.open import without_secrets
 
-__all__ = ["ProcessTree"]
-
-LOOK = 0.5
-"""Seconds between two looks at who is below a keeper."""
+SCAN_PERIOD_SECONDS = 0.5
+"""The time between two scans of the processes below a keeper."""
 
 
 class ProcessTree:
-    """``command`` below a keeper, of which ``known`` is told before it begins; ``options`` are
-    those of `subprocess.Popen`."""
+    """A ``command`` below a keeper; ``options`` are those of `subprocess.Popen`.
+
+    ``known`` is called with the keeper's process id before the command starts.
+    """
 
     def __init__(
         self,
@@ -40,16 +46,8 @@ class ProcessTree:
     ) -> None:
         self._mark = mark
         self._status, theirs = os.pipe()
-        words = [
-            sys.executable,
-            "-I",
-            "-S",
-            keeper.__file__,
-            str(os.getpid()),
-            str(theirs),
-            mark,
-            *command,
-        ]
+        keep = [sys.executable, "-I", "-S", keeper.__file__, "keep", str(os.getpid()), str(theirs)]
+        words = [*keep, mark, *command]
         inherited = (theirs, *options.pop("pass_fds", ()))
         try:
             self.process: subprocess.Popen[bytes] = subprocess.Popen(
@@ -62,27 +60,26 @@ class ProcessTree:
             os.close(theirs)
         self._group: int | None = None
         self._members: dict[int, int] = {}
-        self._looked = -LOOK
+        self._looked = -SCAN_PERIOD_SECONDS
         if known is not None:
             known(self.process.pid)
         assert self.process.stdin is not None
         with contextlib.suppress(OSError):
-            self.process.stdin.write(b"g")  # opens the gate; from here on the pipe is a lifeline
+            # Starts the command; from here on the pipe is a lifeline.
+            self.process.stdin.write(b"g")
             self.process.stdin.flush()
 
     def look(self) -> None:
-        """Remember who is in the tree; to be called now and then while it runs."""
+        """Remember the members of the tree; call it now and then while the tree runs."""
         now = time.monotonic()
-        if now - self._looked >= LOOK:
+        if now - self._looked >= SCAN_PERIOD_SECONDS:
             self._looked = now
             found = {
-                process: keeper.start_time(process)
+                process: began
                 for process in keeper.descendants(self.process.pid)
+                if (began := keeper.start_time(process)) is not None
             }
-            if found:
-                self._members = {
-                    process: began for process, began in found.items() if began is not None
-                }
+            self._members = found or self._members
 
     def signal(self, number: int) -> None:
         """Send a signal to everything in the tree."""
@@ -92,13 +89,13 @@ class ProcessTree:
 
     def end(self) -> None:
         """Kill everything in the tree, and wait until it is gone."""
-        deadline = time.monotonic() + keeper.LONGEST_END
+        deadline = time.monotonic() + keeper.MAX_END_SECONDS
         while self._present() and time.monotonic() < deadline:
             self.signal(signal.SIGKILL)
             time.sleep(0.002)
         assert self.process.stdin is not None
         with contextlib.suppress(OSError):
-            self.process.stdin.close()  # the keeper ends now, unless somebody stopped it
+            self.process.stdin.close()  # the keeper ends now, unless it was suspended
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=2.0)
         self.process.kill()
@@ -110,16 +107,12 @@ class ProcessTree:
     def _present(self) -> set[int]:
         if self.process.poll() is None:
             return {*keeper.descendants(self.process.pid), *self._of_group()}
-        # The keeper ends last, unless it was killed: who was below it has another parent now.
-        known = {
-            process
-            for process, began in self._members.items()
-            if keeper.start_time(process) == began
-        }
-        return known.union(guard.marked(self._mark))
+        # The keeper ends last, unless it was killed; then its members have another parent now.
+        known = {p for p, began in self._members.items() if keeper.start_time(p) == began}
+        return known.union(keeper.marked(self._mark))
 
     def _of_group(self) -> set[int]:
-        """The command itself, by whose group it is found where there is no /proc."""
+        """Return the process group of the command, for systems without /proc."""
         if os.path.isdir("/proc/self"):
             return set()
         if self._group is None:
@@ -128,3 +121,28 @@ class ProcessTree:
             os.killpg(self._group, 0)
             return {-self._group} if self._group else set()
         return set()
+
+
+_OWN_SECRETS = ("DASHBOARD_READ_TOKEN", "DASHBOARD_TOKEN", "PRIVATE_KEY", "TOKEN")
+SECRETS = frozenset({"PGPASSWORD", *(f"SCRIMP_{name}" for name in _OWN_SECRETS)})
+"""Variables that hold a secret of scrimp or of its database, or say where it is."""
+
+PASS_VARIABLE = "SCRIMP_PASS"
+"""The variable that lists secrets which scripts may have."""
+
+
+def inherited(variables: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the variables for a process that runs foreign code; ``SCRIMP_STORAGE`` only if its URL
+    has no password."""
+    given = os.environ if variables is None else variables
+    passed = {name.strip() for name in given.get(PASS_VARIABLE, "").split(",")}
+    return {
+        name: value for name, value in given.items() if name in passed or not _secret(name, value)
+    }
+
+
+def _secret(name: str, value: str) -> bool:
+    if name == "SCRIMP_STORAGE":
+        bare, _, options = value.partition("?")
+        return without_secrets(bare) != bare or "password" in options.lower()
+    return name in SECRETS

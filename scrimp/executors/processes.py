@@ -1,10 +1,10 @@
 """Worker processes on this machine: one per slot, kept alive between trials.
 
-A worker is a fresh interpreter, so the objective is sent to it by value (functions of the main
-script included) and no ``if __name__ == "__main__"`` is needed. BLAS is pinned to one thread per
-worker, devices are dealt out through CUDA_VISIBLE_DEVICES. A worker that dies, or runs over its
-time limit, fails its trial and is replaced; nobody else notices. Each runs below a `keeper`, which
-ends it with everything it started, whatever it does, when it is over or this process is gone.
+A worker is a new interpreter, so the objective is sent to it by value (functions of the main script
+included) and no ``if __name__ == "__main__"`` is needed. BLAS is limited to one thread per worker;
+CUDA_VISIBLE_DEVICES assigns the GPUs. A worker that dies or exceeds its time limit fails its trial
+and is replaced; other trials are not affected. Each worker runs below a `keeper`, which ends it
+with everything it started when it is done or this process is gone.
 """
 
 import contextlib
@@ -14,34 +14,67 @@ import secrets
 import signal
 import subprocess
 import sys
+import threading
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
+from typing import IO
 
 import cloudpickle
 
-from scrimp.catalogs.plugins import VARIABLE, named_plugins
 from scrimp.errors import CheckpointError, ObjectiveError
-from scrimp.executors.clock import Clock, stopwatch, wall_clock
-from scrimp.executors.environment import inherited
-from scrimp.executors.error_stream import ErrorStream
+from scrimp.executors.clock import stopwatch
 from scrimp.executors.executor import Assignment, Deliver, Executor
-from scrimp.executors.process_tree import ProcessTree
-from scrimp.executors.run_context import Objective
-from scrimp.history.events import Ended, Event
-from scrimp.history.reports import Names
+from scrimp.executors.live_trial import Objective
+from scrimp.executors.process_tree import ProcessTree, inherited
+from scrimp.plugins.plugins import VARIABLE, named_plugins
+from scrimp.study_log.events import Event
+from scrimp.study_log.messages import readable
 
-__all__ = ["ONE_THREAD", "Processes"]
+ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL", "NUMEXPR")}
+"""Variables that limit linear algebra to one thread."""
 
-_THREAD_VARIABLES = ("OPENBLAS", "OMP", "MKL", "NUMEXPR")
+KEPT_OUTPUT_BYTES = 8192
+"""The number of bytes of output that are kept."""
 
-ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in _THREAD_VARIABLES}
-"""Environment of a process whose linear algebra uses one thread."""
+MAX_MESSAGE_LINES = 12
+"""The number of lines that an error message shows."""
+
+
+class ErrorStream:
+    """A thread that copies standard error of a process from ``source`` to ``target`` and keeps the
+    end of it, which says why a worker died."""
+
+    def __init__(self, source: IO[bytes], target: int = 2) -> None:
+        self._source, self._target = source, target
+        self._kept: deque[bytes] = deque()
+        self._size = 0
+        self._thread = threading.Thread(target=self._listen, daemon=True)
+        self._thread.start()
+
+    def _listen(self) -> None:
+        with self._source as source:
+            while part := os.read(source.fileno(), KEPT_OUTPUT_BYTES):
+                self._kept.append(part)
+                self._size += len(part)
+                while self._size - len(self._kept[0]) >= KEPT_OUTPUT_BYTES:
+                    self._size -= len(self._kept.popleft())
+                try:
+                    os.write(self._target, part)
+                except OSError:  # our own standard error is closed; the end is still kept
+                    continue
+
+    def last_lines(self, timeout: float = 1.0) -> str:
+        """Return the last lines of output, once it has ended or after ``timeout`` seconds."""
+        self._thread.join(timeout)
+        text = b"".join(list(self._kept)).decode("utf-8", "replace")
+        return readable("\n".join(text.splitlines()[-MAX_MESSAGE_LINES:]))
 
 
 @dataclass
 class _Worker:
-    """One live process and what it is doing."""
+    """A live process and its current assignment."""
 
     tree: ProcessTree
     connection: Connection
@@ -53,19 +86,20 @@ class _Worker:
 
 
 class Processes(Executor):
-    """``slots`` worker processes; ``environments`` holds extra variables for each of them."""
+    """An executor with one worker process per environment; each environment holds extra
+    variables."""
 
     def __init__(
         self,
         objective: Objective,
-        metric: Names,
+        metrics: tuple[str, ...],
         cost: str | None = None,
         *,
         environments: Sequence[Mapping[str, str]],
         time_limit: float | None = None,
     ) -> None:
         try:
-            self._objective = cloudpickle.dumps((objective, metric, cost))
+            self._objective = cloudpickle.dumps((objective, metrics, cost))
         except Exception as error:
             raise ObjectiveError(
                 f"the objective {objective!r} cannot be sent to worker processes ({error}); "
@@ -77,26 +111,16 @@ class Processes(Executor):
 
     @property
     def slots(self) -> int:
-        """One per environment."""
         return len(self._environments)
 
     @property
     def busy(self) -> int:
-        """Workers with an assignment."""
         return sum(worker is not None and worker.assignment is not None for worker in self._workers)
 
-    @property
-    def clock(self) -> Clock:
-        """The machine's clock."""
-        return wall_clock
-
     def start(self, assignment: Assignment) -> None:
-        """Hand the assignment to a free worker, starting one when there is none."""
-        free = [
-            slot
-            for slot, worker in enumerate(self._workers)
-            if worker is None or worker.assignment is None
-        ]
+        """Send the assignment to a free worker, starting one if necessary."""
+        free = [n for n, worker in enumerate(self._workers) if not (worker and worker.assignment)]
+        # A worker that is already there starts at once.
         slot = min(free, key=lambda number: self._workers[number] is None)
         worker = self._workers[slot]
         if worker is None or worker.tree.process.poll() is not None:
@@ -109,13 +133,9 @@ class Processes(Executor):
             worker.connection.send(assignment)
 
     def stop(self, trial: int) -> None:
-        """The next answer to this trial's report says that it ends here."""
+        """Make the next report of this trial return False."""
         for worker in self._workers:
-            if (
-                worker is not None
-                and worker.assignment is not None
-                and worker.assignment.trial == trial
-            ):
+            if worker and worker.assignment and worker.assignment.trial == trial:
                 worker.stopped = True
 
     def wait(self, deliver: Deliver) -> None:
@@ -149,44 +169,35 @@ class Processes(Executor):
         if events:
             deliver(events)
         for worker in reporting:
-            with contextlib.suppress(
-                OSError
-            ):  # it died, or was ended for its time, while its report was made durable
+            # It may have died, or exceeded its time limit, while its report was made durable.
+            with contextlib.suppress(OSError):
                 worker.connection.send(not worker.stopped)
 
     def close(self) -> None:
-        """End all workers and what they started."""
-        for slot, worker in enumerate(self._workers):
-            if worker is not None:
-                _end(worker)
-                self._workers[slot] = None
+        """End all workers and everything they started."""
+        for worker in filter(None, self._workers):
+            _end(worker)
+        self._workers = [None] * len(self._environments)
 
     def _receive(self, worker: _Worker) -> tuple[str, list[Event]]:
+        assert worker.assignment is not None
         try:
             kind, news = worker.connection.recv()
         except (EOFError, OSError, pickle.UnpicklingError):
-            return "dead", [_failed(worker, _cause_of_death(worker))]
+            return "dead", [worker.assignment.ended("failed", _cause_of_death(worker))]
         return kind, news
 
     def _overdue(self) -> list[Event]:
         events: list[Event] = []
-        if self._time_limit is None:
-            return events
+        limit = self._time_limit
         for slot, worker in enumerate(self._workers):
-            if (
-                worker is None
-                or worker.assignment is None
-                or stopwatch() - worker.started <= self._time_limit
-            ):
+            if limit is None or not (worker and worker.assignment):
                 continue
-            events.append(
-                _failed(
-                    worker,
-                    f"it ran longer than the time limit of {self._time_limit:g} s and was ended",
-                )
-            )
-            _end(worker)
-            self._workers[slot] = None
+            if stopwatch() - worker.started > limit:
+                message = f"it ran longer than the time limit of {limit:g} s and was ended"
+                events.append(worker.assignment.ended("failed", message))
+                _end(worker)
+                self._workers[slot] = None
         return events
 
     def _launch(self, slot: int) -> _Worker:
@@ -194,14 +205,9 @@ class Processes(Executor):
         lifeline_read, lifeline_write = os.pipe()
         plugins = {VARIABLE: ",".join(named_plugins())}
         environment = {**inherited(), **plugins, **ONE_THREAD, **self._environments[slot]}
-        arguments = [
-            "-m",
-            "scrimp.executors.worker_process",
-            str(theirs.fileno()),
-            str(lifeline_read),
-        ]
+        program = [sys.executable, "-m", "scrimp.executors.worker_process"]
         tree = ProcessTree(
-            [sys.executable, *arguments],
+            [*program, str(theirs.fileno()), str(lifeline_read)],
             secrets.token_hex(8),
             pass_fds=(theirs.fileno(), lifeline_read),
             env=environment,
@@ -217,11 +223,6 @@ class Processes(Executor):
         return worker
 
 
-def _failed(worker: _Worker, message: str) -> Ended:
-    assert worker.assignment is not None
-    return worker.assignment.failed(message)
-
-
 def _cause_of_death(worker: _Worker) -> str:
     try:
         code = worker.tree.process.wait(timeout=5)
@@ -233,7 +234,7 @@ def _cause_of_death(worker: _Worker) -> str:
 
 
 def _end(worker: _Worker) -> None:
-    """Politely, then firmly, with everything it started."""
+    """Terminate a worker and everything it started, first with SIGTERM, then with SIGKILL."""
     if worker.tree.process.poll() is None:
         worker.tree.signal(signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):

@@ -1,19 +1,19 @@
 """Trials on a Ray cluster: one actor per slot, with the CPUs and GPUs a trial needs. Needs ``pip
 install 'scrimp[ray]'``.
 
-An actor runs the objective in a thread; the loop fetches its news and answers each report once it
-is durable. An actor that dies, alone or with its node, loses its trial: the loop takes it up again
-in a new actor, from its checkpoint. Checkpoints therefore belong where all nodes reach them: on a
-file system they share, or at a URL (`shared_checkpoints`).
+An actor runs the objective in a thread; the loop fetches its events and answers each report once it
+is durable. An actor that dies, alone or with its node, loses its trial: the loop resumes it in a
+new actor, from its checkpoint. So checkpoints must be where all nodes can reach them: on a shared
+file system, or at a URL (`shared_checkpoints`).
 
-    RayExecutor(objective, "val_error", settings=RaySettings(cpus=4, gpus=1, checkpoints="s3://bucket/runs"), slots=16)
+    RayExecutor(objective, ("val_error",), settings=RaySettings(cpus=4, gpus=1, checkpoints="s3://bucket/runs"), slots=16)
 """
 
 import contextlib
 import queue
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast
@@ -21,20 +21,17 @@ from typing import Any, cast
 from scrimp.checks import is_number
 from scrimp.errors import CheckpointError, ObjectiveError, StudyError
 from scrimp.executors.checkpoint_folder import CheckpointFolder
-from scrimp.executors.clock import Clock, stopwatch, wall_clock
+from scrimp.executors.clock import stopwatch, wall_clock
 from scrimp.executors.executor import Assignment, Deliver, Executor
-from scrimp.executors.run_context import Objective, RunContext, run_objective
+from scrimp.executors.live_trial import LiveTrial, Objective, run_objective
 from scrimp.executors.shared_checkpoints import SharedCheckpoints, check_url
-from scrimp.history.events import Event, Lost
-from scrimp.history.reports import Names
-
-__all__ = ["RayExecutor", "RaySettings"]
+from scrimp.study_log.events import Event, Lost
 
 
 @dataclass(frozen=True)
 class RaySettings:
-    """``address`` of a cluster (None: the one this process is connected to, or a local one); what
-    each trial needs.
+    """The ``address`` of a cluster (None: the connected one, or a local one), and the resources of
+    each trial.
 
     ``checkpoints`` is an fsspec URL; without it, checkpoints go to the study's folder, which all
     nodes must then share.
@@ -47,7 +44,7 @@ class RaySettings:
 
     @staticmethod
     def of(settings: "RaySettings | Mapping[str, object]") -> "RaySettings":
-        """The settings, given as such or by name; `StudyError` for an unknown one."""
+        """Return the settings, given as such or by name; `StudyError` for an unknown one."""
         if isinstance(settings, RaySettings):
             return settings
         valid = [field.name for field in fields(RaySettings)]
@@ -66,7 +63,7 @@ class RaySettings:
 
 @dataclass
 class _Slot:
-    """An actor, what it does, and the news that are awaited from it."""
+    """An actor, its assignment, and the pending call for its events."""
 
     actor: Any
     assignment: Assignment | None = None
@@ -76,12 +73,12 @@ class _Slot:
 
 
 class RayExecutor(Executor):
-    """``slots`` actors; ``time_limit`` is seconds per grant."""
+    """An executor with ``slots`` actors; ``time_limit`` is seconds per grant."""
 
     def __init__(
         self,
         objective: Objective,
-        metric: Names,
+        metrics: tuple[str, ...],
         cost: str | None = None,
         *,
         settings: RaySettings,
@@ -99,7 +96,7 @@ class RayExecutor(Executor):
         if self._ours:
             ray.init(address=settings.address, include_dashboard=False, log_to_driver=False)
         try:
-            self._arguments = ray.put((objective, metric, cost))
+            self._arguments = ray.put((objective, metrics, cost))
         except Exception as error:
             raise ObjectiveError(
                 f"the objective {objective!r} cannot be sent to Ray ({error}); open files and"
@@ -111,46 +108,33 @@ class RayExecutor(Executor):
 
     @property
     def slots(self) -> int:
-        """As many as asked for; Ray starts them as resources become free."""
+        """The requested number; Ray starts actors as resources become free."""
         return len(self._slots)
 
     @property
     def busy(self) -> int:
-        """Actors with an assignment."""
         return len(self._active())
-
-    @property
-    def clock(self) -> Clock:
-        """The machine's clock."""
-        return wall_clock
 
     def _active(self) -> list[_Slot]:
         return [slot for slot in self._slots if slot is not None and slot.assignment is not None]
 
     def start(self, assignment: Assignment) -> None:
-        """Hand the assignment to a free actor, making one where there is none."""
-        free = [
-            place
-            for place, slot in enumerate(self._slots)
-            if slot is None or slot.assignment is None
-        ]
+        """Send the assignment to a free actor, creating one if necessary."""
+        free = [n for n, slot in enumerate(self._slots) if not (slot and slot.assignment)]
+        # An actor that is already there starts at once.
         place = min(free, key=lambda number: self._slots[number] is None)
         slot = self._slots[place]
         if slot is None:
-            options = {
-                "num_cpus": self._settings.cpus,
-                "num_gpus": self._settings.gpus,
-                "max_concurrency": 3,
-            }
-            slot = self._slots[place] = _Slot(
-                self._ray.remote(_Actor).options(**options).remote(self._arguments)
+            actor = self._ray.remote(_Actor).options(
+                num_cpus=self._settings.cpus, num_gpus=self._settings.gpus, max_concurrency=3
             )
+            slot = self._slots[place] = _Slot(actor.remote(self._arguments))
         slot.assignment, slot.started, slot.stopped = assignment, stopwatch(), False
         slot.actor.start.remote(assignment, self._settings.checkpoints)
         slot.news = slot.actor.news.remote()
 
     def stop(self, trial: int) -> None:
-        """The next answer to this trial's report says that it ends here."""
+        """Make the next report of this trial return False."""
         for slot in self._active():
             if slot.assignment is not None and slot.assignment.trial == trial:
                 slot.stopped = True
@@ -201,7 +185,7 @@ class RayExecutor(Executor):
             if self._time_limit is None or stopwatch() - slot.started <= self._time_limit:
                 continue
             message = f"it ran longer than the time limit of {self._time_limit:g} s and was ended"
-            events.append(slot.assignment.failed(message))
+            events.append(slot.assignment.ended("failed", message))
             self._drop(slot)
         return events
 
@@ -222,23 +206,24 @@ class RayExecutor(Executor):
 
 
 class _Actor:
-    """The far end: runs one assignment at a time in a thread of its own."""
+    """The remote part: runs one assignment at a time in a thread."""
 
-    def __init__(self, arguments: tuple[Objective, str, str | None]) -> None:
-        self._objective, self._metric, self._cost = arguments
+    def __init__(self, arguments: tuple[Objective, tuple[str, ...], str | None]) -> None:
+        self._objective, self._metrics, self._cost = arguments
         self._news: queue.SimpleQueue[tuple[str, list[Any]]] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
 
     def start(self, assignment: Assignment, url: str | None) -> None:
-        """Begin; what happens is told by ``news``."""
+        """Start an assignment; ``news`` returns what happens."""
         threading.Thread(target=self._run, args=(assignment, url), daemon=True).start()
 
     def news(self) -> tuple[str, list[Any]]:
-        """Wait for a report, which wants an answer, or for the end."""
+        """Wait for a report, which needs an answer, or for the end."""
         return self._news.get()
 
     def answer(self, goes_on: bool) -> None:
-        """The report told last is durable; whether the trial goes on."""
+        """Answer the last report, which is durable; ``goes_on`` says whether the trial
+        continues."""
         self._answers.put(goes_on)
 
     def _run(self, assignment: Assignment, url: str | None) -> None:
@@ -249,7 +234,7 @@ class _Actor:
             self._news.put(("trouble", [str(error)]))
             return
         except Exception as error:
-            last = [assignment.failed(f"the trial could not be run: {error!r}")]
+            last = [assignment.ended("failed", f"the trial could not be run: {error!r}")]
         self._news.put(("done", last))
 
     def _carried_out(self, assignment: Assignment, url: str | None, scratch: Path) -> list[Event]:
@@ -261,38 +246,31 @@ class _Actor:
         def emit(events: list[Event]) -> bool:
             if shared is not None:
                 assert assignment.checkpoint_dir is not None
-                with _uploading(url):
+                try:
                     shared.push(CheckpointFolder(assignment.checkpoint_dir, assignment.attempt))
+                except Exception as error:  # fsspec file systems raise errors of many libraries
+                    raise CheckpointError(
+                        f"checkpoints cannot be written to {url}: {error!r}; no trial has failed:"
+                        " fix the cause and run again"
+                    ) from error
             self._news.put(("report", events))
             goes_on = self._answers.get()
             if shared is not None and goes_on:
                 shared.prune(assignment.attempt)
             return goes_on
 
-        context = RunContext(assignment, self._metric, self._cost, emit, wall_clock)
-        return run_objective(self._objective, context, wall_clock)
+        trial = LiveTrial(assignment, self._metrics, self._cost, emit, wall_clock)
+        return run_objective(self._objective, trial, wall_clock)
 
 
 def _brought_here(
     assignment: Assignment, url: str, shared: SharedCheckpoints, scratch: Path
 ) -> Assignment:
-    """The assignment with folders of this machine that hold what was committed elsewhere."""
+    """Return the assignment with local folders that hold the states committed elsewhere."""
     own, parent = scratch / "trial", assignment.continue_from
     shared.fetch(own, assignment.vouched or {}, assignment.begin)
     if parent is not None:
         SharedCheckpoints.of(url, parent).fetch(scratch / "parent", assignment.parent_vouched or {})
         parent = scratch / "parent"
-    return replace(
-        assignment, checkpoint_dir=own, continue_from=parent, flush=False
-    )  # what counts is at the URL
-
-
-@contextlib.contextmanager
-def _uploading(url: str | None) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:  # of any library that a file system is made of
-        raise CheckpointError(
-            f"checkpoints cannot be written to {url}: {error!r}; no trial has failed: mend it and"
-            " run again"
-        ) from error
+    # Without flushing, since the states that count are at the URL.
+    return replace(assignment, checkpoint_dir=own, continue_from=parent, flush=False)

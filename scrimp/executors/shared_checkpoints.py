@@ -1,12 +1,10 @@
-"""Checkpoints in a place that all machines reach by URL: a bucket, a file server, any file system
-that fsspec knows.
+"""Checkpoints at a URL that all machines reach: a bucket, a file server, any file system of fsspec.
 
-Objectives work in a folder of their own machine. A report uploads what it commits before it is
-delivered; whoever takes the trial up downloads it. A state counts once its mark is there, which is
-written last: a half-uploaded one is never read.
+Objectives work in a local folder. A report uploads its checkpoint before it is delivered; the next
+attempt downloads it. A state counts once its mark exists, which is written last, so a partial
+upload is never read.
 
-    s3://bucket/checkpoints/digits-5f0c…/trial-000007-2/step-9/…          the files, as the second
-                                                                          attempt left them
+    s3://bucket/checkpoints/digits-5f0c…/trial-000007-2/step-9/…          files of the second attempt
     s3://bucket/checkpoints/digits-5f0c…/trial-000007-2/step-9.complete   the mark
 """
 
@@ -18,21 +16,24 @@ from pathlib import Path, PurePosixPath
 from urllib.parse import urlsplit
 
 from scrimp.errors import StorageError, StudyError
-from scrimp.executors.checkpoint_folder import PLACE, CheckpointFolder, Vouched, attempt_folder
-from scrimp.history.vetting import shortened
-from scrimp.storage.flushing import flush_folder, flush_tree, make_folders
-
-__all__ = ["SharedCheckpoints", "check_url", "shared_trials"]
+from scrimp.executors.checkpoint_folder import (
+    ATTEMPT_FOLDER,
+    CheckpointFolder,
+    Vouched,
+    attempt_folder,
+)
+from scrimp.storage.durable_files import flush_folder, flush_tree, make_folders
+from scrimp.study_log.messages import shortened
 
 MARK = ".complete"
 STATE = re.compile(r"step-\d+(\.\d+)?(e[+-]?\d+)?")
 
 SCHEMES = ("file", "memory", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "hdfs", "sftp")
-"""Where checkpoints may be. fsspec knows other schemes: some fetch any address, some run code that
-a file holds."""
+"""Schemes that only store files. Other schemes of fsspec fetch any address or run code from a
+file."""
 
-MORE = "SCRIMP_CHECKPOINT_SCHEMES"
-"""The variable that adds schemes, with commas between them."""
+SCHEMES_VARIABLE = "SCRIMP_CHECKPOINT_SCHEMES"
+"""The variable that adds schemes, separated by commas."""
 
 
 class SharedCheckpoints:
@@ -50,32 +51,33 @@ class SharedCheckpoints:
 
     @staticmethod
     def of(url: str, folder: Path) -> "SharedCheckpoints":
-        """The states of the trial that has ``folder`` on this machine: study and trial keep their
-        names under ``url``."""
+        """Return the states of the trial that has ``folder`` on this machine; study and trial have
+        the same names under ``url``."""
         return SharedCheckpoints(f"{url.rstrip('/')}/{folder.parent.name}/{folder.name}")
 
     def _home(self, attempt: int) -> str:
-        """Where an attempt keeps its states; 0 stands for what was written before attempts had
-        folders of their own."""
-        return f"{self._root}-{attempt}" if attempt else self._root
+        """Return the address of the states of an attempt."""
+        return f"{self._root}-{attempt}"
 
     def steps(self, attempt: int) -> list[str]:
-        """Names of the complete states of an attempt, oldest first."""
+        """Return the names of the complete states of an attempt, oldest first."""
         self._files.invalidate_cache()
-        home = self._home(attempt)
-        if not self._files.exists(home):
-            return []
-        names = [str(path).rpartition("/")[2] for path in self._files.ls(home, detail=False)]
+        names = self._names(self._home(attempt))
         found = [name.removesuffix(MARK) for name in names if name.endswith(MARK)]
         return sorted((name for name in found if STATE.fullmatch(name)), key=_step)
 
+    def _names(self, place: str) -> list[str]:
+        if not self._files.exists(place):
+            return []
+        found = self._files.ls(place, detail=False)
+        return [str(path).rstrip("/").rpartition("/")[2] for path in found]
+
     def fetch(self, folder: Path, vouched: Vouched, begin: float = float("inf")) -> None:
-        """Bring the newest state that counts at or before ``begin`` here, to where `newest_state`
-        finds it for ``folder``."""
-        limits = {0: max(vouched.values(), default=0.0), **vouched}
+        """Download the newest state at or before ``begin`` that counts to where `newest_state`
+        looks for it."""
         usable = [
             (_step(name), attempt, name)
-            for attempt, limit in limits.items()
+            for attempt, limit in vouched.items()
             for name in self.steps(attempt)
             if _step(name) <= min(limit, begin)
         ]
@@ -96,8 +98,8 @@ class SharedCheckpoints:
         os.replace(unfinished, target)
 
     def _content(self, place: str) -> dict[str, PurePosixPath]:
-        """The files of a state and their paths within it; whoever writes there may have chosen
-        names that lead elsewhere."""
+        """Map the files of a state to their paths within it; `StorageError` for names that lead
+        elsewhere."""
         root = PurePosixPath(place)
         found = {}
         for path, details in self._files.find(place, detail=True).items():
@@ -111,14 +113,14 @@ class SharedCheckpoints:
         return found
 
     def push(self, folder: CheckpointFolder) -> None:
-        """Upload the newest state an attempt committed, unless it is there; durable when it
-        returns."""
+        """Upload the newest state that an attempt committed, unless it is there; durable on
+        return."""
         newest = folder.committed
         if newest is None or newest[1].name in self.steps(folder.attempt):
             return
         place = f"{self._home(folder.attempt)}/{newest[1].name}"
         here = isinstance(self._files.protocol, str | tuple) and "file" in self._files.protocol
-        # a file system of this machine keeps what is flushed; the others keep what they acknowledge
+        # A local file system keeps what is flushed; others keep what they acknowledge.
         if here:
             make_folders(Path(place))
         self._files.makedirs(place, exist_ok=True)
@@ -130,20 +132,19 @@ class SharedCheckpoints:
             flush_folder(Path(place).parent)
 
     def prune(self, attempt: int) -> None:
-        """Remove all but the newest state of an attempt, now that it counts."""
+        """Remove all states except the newest of this attempt, whose report is durable."""
         stale = [(attempt, name) for name in self.steps(attempt)[:-1]]
-        stale += [(other, name) for other in range(attempt) for name in self.steps(other)]
+        stale += [(other, name) for other in range(1, attempt) for name in self.steps(other)]
         for other, name in stale:
             with contextlib.suppress(OSError):
-                self._files.rm(
-                    f"{self._home(other)}/{name}{MARK}"
-                )  # first: what has no mark is not read
+                # The mark first, since a state without one is not read.
+                self._files.rm(f"{self._home(other)}/{name}{MARK}")
                 self._files.rm(f"{self._home(other)}/{name}", recursive=True)
 
     def remove(self, attempts: int) -> int:
-        """Delete the states of all ``attempts``; return the bytes that were freed."""
+        """Delete the states of all ``attempts``; return the number of bytes freed."""
         freed = 0
-        for attempt in range(attempts + 1):
+        for attempt in range(1, attempts + 1):
             with contextlib.suppress(FileNotFoundError):
                 for name in self.steps(attempt):
                     self._files.rm(f"{self._home(attempt)}/{name}{MARK}")
@@ -154,22 +155,17 @@ class SharedCheckpoints:
 
 
 def shared_trials(url: str, root: Path) -> set[int]:
-    """The trials with anything under ``url``, of the study whose checkpoints are in ``root`` on
-    this machine."""
+    """Return the trials with checkpoints under ``url``; ``root`` is the study's local folder."""
     study = SharedCheckpoints(f"{url.rstrip('/')}/{root.name}")
-    if not study._files.exists(study._root):
-        return set()
-    names = [
-        str(path).rstrip("/").rpartition("/")[2]
-        for path in study._files.ls(study._root, detail=False)
-    ]
-    found = (PLACE.fullmatch(name) for name in names)
+    found = (ATTEMPT_FOLDER.fullmatch(name) for name in study._names(study._root))
     return {int(match[1]) for match in found if match is not None}
 
 
 def check_url(url: str) -> None:
-    """Refuse what is no URL, holds a password (the study records it, for all its readers to see),
-    is a chain of file systems (``::``), or has a scheme that is not in `SCHEMES`.
+    """Raise `StudyError` for a URL with a password, a chain of file systems (``::``) or a scheme
+    that is not in `SCHEMES`.
+
+    The study records the URL, so everyone who can read the study could read the password.
     """
     try:
         parts = urlsplit(url)
@@ -189,11 +185,11 @@ def check_url(url: str) -> None:
             f"checkpoints is {url!r}; it must be a URL such as s3://bucket/runs or"
             " file:///shared/runs"
         )
-    more = [word.strip() for word in os.environ.get(MORE, "").split(",")]
+    more = [word.strip() for word in os.environ.get(SCHEMES_VARIABLE, "").split(",")]
     if "::" in url or "://" not in url or parts.scheme not in (*SCHEMES, *filter(None, more)):
         raise StudyError(
             f"checkpoints is {shortened(url)}; it must be one URL, not a chain, of a file system"
-            f" that only keeps files: {', '.join(SCHEMES)}. Name others that you trust in {MORE}"
+            f" that only keeps files: {', '.join(SCHEMES)}. Name others that you trust in {SCHEMES_VARIABLE}"
         )
 
 

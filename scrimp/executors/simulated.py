@@ -1,20 +1,19 @@
-"""Training runs that are known beforehand, replayed on a virtual clock: hours of several workers in
-a fraction of a second.
+"""Known training runs, replayed on a virtual clock: hours of several workers in a fraction of a
+second.
 
-A `SimulatedCurves` says how the run of a configuration goes: the value after each level, what each
-level costs, and where it ends. Workers are truly asynchronous: each run reports when its own levels
-are over, and a worker that is free starts at once.
+A `SimulatedCurves` gives the run of each configuration: the value after each level, the cost of
+each level, and the end. Workers are asynchronous: each run reports when its own levels end, and a
+free worker starts at once.
 
-- Events come in the order of virtual time; of those at the same moment, the run that was scheduled
-  first comes first, and all of them are delivered before anything is decided.
-- A run reports level by level until its grant is used up. One that is over before the last level
-  has `Ended` as completed; one whose value is not a number failed at that level, after paying for
-  it.
+- Events come in the order of virtual time. At the same moment, the run that was scheduled first
+  comes first, and all events are delivered before the next decision.
+- A run reports level by level until its grant is used up. One that ends before the last level has
+  `Ended` as completed; one whose value is NaN failed at that level, after paying for it.
 - Starting takes ``start_delay`` seconds before the first level begins; stopping keeps the slot for
   ``stop_delay`` seconds.
-- With ``decision_clock`` (say `time.process_time`) what passes on it between two calls is charged
-  to the virtual clock: a slow method starts its trials later. What happened meanwhile keeps its own
-  time.
+- With ``decision_clock`` (such as `time.process_time`) the time that passes on it between two calls
+  is added to the virtual clock: a slow method starts its trials later. Events that happened
+  meanwhile keep their own time.
 - Nothing happens after ``limit``: runs that would report later are stopped there.
 
     executor = Simulated(curves, metric="val_error", slots=4)
@@ -28,14 +27,13 @@ from dataclasses import dataclass
 from scrimp.errors import StudyError
 from scrimp.executors.clock import Clock
 from scrimp.executors.executor import Assignment, Deliver, Executor
-from scrimp.history.events import Config, Ended, Event, Reported
-
-__all__ = ["Curve", "Delays", "Simulated", "SimulatedCurves"]
+from scrimp.json_values import Config
+from scrimp.study_log.events import Event, Reported
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One run: ``values[k]`` after its k-th level, which takes ``costs[k]`` seconds; NaN says that
+    """One run: ``values[k]`` after its k-th level, which takes ``costs[k]`` seconds; NaN means that
     it fails there.
 
     A run shorter than the list of levels ends normally after its last value.
@@ -46,7 +44,7 @@ class Curve:
 
 
 class SimulatedCurves(ABC):
-    """How every run would go."""
+    """The training curves of all configurations."""
 
     @property
     @abstractmethod
@@ -55,12 +53,13 @@ class SimulatedCurves(ABC):
 
     @abstractmethod
     def curve(self, config: Config) -> Curve:
-        """The run of ``config``; always the same."""
+        """Return the run of ``config``, the same on every call."""
 
 
 @dataclass(frozen=True)
 class Delays:
-    """What takes time besides training, and when time ends."""
+    """The time that starting, stopping and deciding take, and the time ``limit`` of the
+    simulation."""
 
     start_delay: float = 0.0
     stop_delay: float = 0.0
@@ -70,7 +69,7 @@ class Delays:
 
 @dataclass
 class _Run:
-    """A slot in use: the run whose next level is number ``place``, or one that is being stopped."""
+    """A slot in use: a run whose next level is number ``place``, or one that is being stopped."""
 
     assignment: Assignment
     curve: Curve
@@ -79,7 +78,7 @@ class _Run:
 
 
 class Simulated(Executor):
-    """``slots`` workers on one virtual clock that starts at 0."""
+    """An executor with ``slots`` workers on a virtual clock that starts at 0."""
 
     def __init__(
         self, curves: SimulatedCurves, metric: str, slots: int = 1, delays: Delays | None = None
@@ -92,9 +91,8 @@ class Simulated(Executor):
         self._delays = delays or Delays()
         self._now = 0.0
         self._runs: dict[int, _Run] = {}
-        self._drawn: dict[
-            int, Curve
-        ] = {}  # of each trial, so that resuming one looks nothing up again
+        # The curve of each trial, so that resuming one needs no second lookup.
+        self._drawn: dict[int, Curve] = {}
         self._stopping = 0
         self._agenda: list[tuple[float, int, _Run]] = []
         self._scheduled = 0
@@ -102,29 +100,23 @@ class Simulated(Executor):
 
     @property
     def slots(self) -> int:
-        """How many trials it can run at once."""
         return self._slots
 
     @property
     def busy(self) -> int:
-        """How many slots are in use."""
         return len(self._runs) + self._stopping
 
     @property
     def clock(self) -> Clock:
-        """Virtual seconds since the beginning."""
-        return self._time
-
-    def _time(self) -> float:
-        return self._now
+        """The virtual seconds since the beginning."""
+        return lambda: self._now
 
     def start(self, assignment: Assignment) -> None:
-        """Begin in a free slot, at the level after those the trial has used."""
+        """Start a trial in a free slot, at the level after those it has used."""
         self._charge()
         if self.busy >= self._slots:
             raise StudyError(
-                f"trial {assignment.trial} was started although all {self._slots} slots are in use;"
-                " wait first"
+                f"trial {assignment.trial} cannot start: all {self._slots} slots are in use; wait first"
             )
         place = sum(level <= assignment.begin for level in self._curves.levels)
         if assignment.trial not in self._drawn:
@@ -134,7 +126,7 @@ class Simulated(Executor):
         self._schedule(run, self._now + self._delays.start_delay)
 
     def stop(self, trial: int) -> None:
-        """End a running trial; its slot is free after the delay of stopping."""
+        """Stop a running trial; its slot is free after ``stop_delay``."""
         run = self._runs.pop(trial, None)
         if run is not None:
             run.dropped = True
@@ -144,14 +136,14 @@ class Simulated(Executor):
                 self._schedule(idle, self._now + self._delays.stop_delay)
 
     def wait(self, deliver: Deliver) -> None:
-        """Go to the next moment at which something happens, and deliver all that has happened by
-        then."""
+        """Advance to the next event, and deliver everything that has happened by then."""
         self._charge()
         if self._agenda:
             until = max(self._now, self._agenda[0][0])
             if until > self._delays.limit:
-                until = self._delays.limit
-                deliver([_cut(run.assignment, until) for run in self._runs.values()])
+                until, cut = self._delays.limit, "the virtual clock ended"
+                running = [run.assignment for run in self._runs.values()]
+                deliver([assignment.ended("stopped", cut, until) for assignment in running])
                 self.close()
             self._now = max(self._now, until)
             while self._agenda and self._agenda[0][0] <= self._now:
@@ -163,48 +155,38 @@ class Simulated(Executor):
         self._mark = self._decision_time()
 
     def close(self) -> None:
-        """Drop what runs."""
+        """Drop everything that runs."""
         self._runs.clear()
         self._agenda.clear()
         self._stopping = 0
 
     def _schedule(self, run: _Run, time: float) -> None:
-        """Put the next thing that happens to ``run`` on the agenda; ``time`` is when its level
-        begins."""
+        """Schedule the next event of ``run``, whose level begins at ``time``."""
         if 0 <= run.place < len(run.curve.costs):
             time += run.curve.costs[run.place]
         self._scheduled += 1
         heapq.heappush(self._agenda, (time, self._scheduled, run))
 
     def _happened(self, run: _Run, time: float) -> list[Event]:
-        """What the run says at the end of its level; it is scheduled on, or its slot is free."""
+        """Return the events at the end of a level; schedule the next level or free the slot."""
         trial, attempt = run.assignment.trial, run.assignment.attempt
         values, levels, place = run.curve.values, self._curves.levels, run.place
-        if place >= len(values):  # resumed where there is nothing left to do
+        if place >= len(values):  # resumed at its end
             del self._runs[trial]
-            return [Ended(trial=trial, status="completed", attempt=attempt, time=time)]
+            return [run.assignment.ended("completed", time=time)]
         value, level = values[place], levels[place]
         if math.isnan(value):
             del self._runs[trial]
-            return [
-                Ended(
-                    trial=trial,
-                    status="failed",
-                    message=f"diverged at {level:g}",
-                    attempt=attempt,
-                    time=time,
-                )
-            ]
+            return [run.assignment.ended("failed", f"diverged at {level:g}", time)]
         cost = run.curve.costs[place]
         metrics: dict[str, float | None] = {self._metric: value}
-        events: list[Event] = [
-            Reported(
-                trial=trial, step=level, metrics=metrics, attempt=attempt, cost=cost, time=time
-            )
-        ]
+        report = Reported(
+            trial=trial, step=level, metrics=metrics, attempt=attempt, cost=cost, time=time
+        )
+        events: list[Event] = [report]
         run.place += 1
         if run.place == len(values) < len(levels):
-            events.append(Ended(trial=trial, status="completed", attempt=attempt, time=time))
+            events.append(run.assignment.ended("completed", time=time))
         if run.place == len(values) or level >= run.assignment.end:
             del self._runs[trial]
         else:
@@ -212,21 +194,10 @@ class Simulated(Executor):
         return events
 
     def _charge(self) -> None:
-        """Let the virtual clock go on by what deciding took."""
+        """Advance the virtual clock by the time that deciding took."""
         passed = self._decision_time()
         self._now += max(passed - self._mark, 0.0)
         self._mark = passed
 
     def _decision_time(self) -> float:
         return 0.0 if self._delays.decision_clock is None else self._delays.decision_clock()
-
-
-def _cut(assignment: Assignment, time: float) -> Event:
-    message = "the virtual clock ended"
-    return Ended(
-        trial=assignment.trial,
-        status="stopped",
-        message=message,
-        attempt=assignment.attempt,
-        time=time,
-    )

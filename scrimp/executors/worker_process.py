@@ -1,10 +1,10 @@
-"""The inside of a worker process: ``python -m scrimp.executors.worker_process CONNECTION
+"""The main program of a worker process: ``python -m scrimp.executors.worker_process CONNECTION
 LIFELINE``.
 
-It receives the objective once and then one assignment after the other over an inherited connection.
-Reports wait for an answer, so that they are durable and the objective learns at once whether to go
-on. The lifeline is a pipe that only the parent holds open: when the parent is gone, however it
-went, the whole process group ends, so no orphan keeps training.
+It receives the objective once, then one assignment after another, over an inherited connection.
+Each report waits for an answer, so it is durable and the objective learns at once whether to
+continue. The lifeline is a pipe that only the parent holds open: when the parent is gone, for
+whatever reason, the whole process group ends, so that no orphan keeps training.
 """
 
 import os
@@ -14,14 +14,11 @@ import sys
 import threading
 import traceback
 from multiprocessing.connection import Connection
-from typing import Any
 
 from scrimp.errors import CheckpointError
 from scrimp.executors.clock import wall_clock
-from scrimp.executors.run_context import RunContext, run_objective
-from scrimp.history.events import Ended, Event
-
-__all__ = ["main"]
+from scrimp.executors.live_trial import LiveTrial, run_objective
+from scrimp.study_log.events import Event
 
 
 def main() -> None:
@@ -31,16 +28,13 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to end
     sys.path[:] = connection.recv()
     try:
-        objective, metric, cost = pickle.loads(
-            connection.recv_bytes()
-        )  # from the parent that started this process
+        # The bytes come from the parent that started this process.
+        objective, metrics, cost = pickle.loads(connection.recv_bytes())
         broken = ""
     except Exception as error:
-        objective, metric, cost = None, "", None
-        broken = (
-            "the objective cannot be loaded in a worker process:"
-            f" {error!r}\n{traceback.format_exc(limit=3)}"
-        )
+        objective, metrics, cost = None, (), None
+        why = f"{error!r}\n{traceback.format_exc(limit=3)}"
+        broken = f"the objective cannot be loaded in a worker process: {why}"
     while True:
         try:
             assignment = connection.recv()
@@ -48,31 +42,20 @@ def main() -> None:
             return
 
         def emit(events: list[Event]) -> bool:
-            return bool(_answer(connection, events))
+            connection.send(("report", events))
+            return bool(connection.recv())
 
         last: list[Event]
         if broken:
-            last = [
-                Ended(
-                    trial=assignment.trial,
-                    status="failed",
-                    message=broken,
-                    attempt=assignment.attempt,
-                )
-            ]
+            last = [assignment.ended("failed", broken)]
         else:
             try:
-                context = RunContext(assignment, metric, cost, emit, wall_clock)
-                last = run_objective(objective, context, wall_clock)
+                trial = LiveTrial(assignment, metrics, cost, emit, wall_clock)
+                last = run_objective(objective, trial, wall_clock)
             except CheckpointError as error:
                 connection.send(("trouble", [str(error)]))
                 continue
         connection.send(("done", last))
-
-
-def _answer(connection: Connection, events: list[Event]) -> Any:
-    connection.send(("report", events))
-    return connection.recv()
 
 
 def _end_with_parent(lifeline: int) -> None:

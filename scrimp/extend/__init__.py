@@ -1,5 +1,4 @@
-"""All that an author of an extension imports, in one place; `scrimp.testing` holds the tests that
-it must pass.
+"""The public names for authors of extensions; `scrimp.testing` has the tests for extensions.
 
 from scrimp.extend import MeanStdAcquisition, register
 """
@@ -7,10 +6,10 @@ from scrimp.extend import MeanStdAcquisition, register
 from scrimp.acquisition.acquisition import (
     Acquisition,
     BoundAcquisition,
+    Context,
     FantasyAverage,
     MeanStdAcquisition,
 )
-from scrimp.acquisition.context import Context
 from scrimp.acquisition.improvement import (
     expected_improvement,
     log_expected_improvement,
@@ -21,11 +20,27 @@ from scrimp.acquisition.several_models import ALL_CONSTRAINTS, ModelBelief, Seve
 from scrimp.errors import MethodError, NumericalError, ScrimpError, StudyError
 from scrimp.extend.register import KINDS, register
 from scrimp.gp.columns import Column
+from scrimp.gp.hyperparameters import Hyperparameter, LogNormal
 from scrimp.gp.kernel import Kernel, OnColumns, Scaled
-from scrimp.gp.priors import Hyperparameter, LogNormal
 from scrimp.gp.stationary import RBF, Matern32, Matern52, Stationary
-from scrimp.history.history import History
-from scrimp.history.notes import (
+from scrimp.methods.policy import Decision, Policy, Scheduled, Start
+from scrimp.schedulers.asynchronous import AsynchronousHalving
+from scrimp.schedulers.median import MedianStopping
+from scrimp.schedulers.scheduler import (
+    Finish,
+    Resume,
+    RunToEnd,
+    Sample,
+    Scheduler,
+    Verdict,
+    Wait,
+    may_add,
+    wait_or_finish,
+)
+from scrimp.schedulers.synchronous import SynchronousHalving
+from scrimp.storage.store import EventStore, Storage
+from scrimp.study_log.decision_record import (
+    DecisionRecord,
     DrawnAtRandom,
     Expected,
     FirstDesign,
@@ -33,27 +48,19 @@ from scrimp.history.notes import (
     FromDensity,
     InBracket,
     Modelled,
-    Notes,
     Promoted,
     Rival,
     Said,
 )
-from scrimp.history.problem import Budget, Problem
-from scrimp.history.trial import Observation, Trial
-from scrimp.policies.policy import Decision, Forecast, Policy, Start
-from scrimp.policies.scheduled import Scheduled
-from scrimp.schedulers.asynchronous import AsynchronousHalving
-from scrimp.schedulers.median import MedianStopping
-from scrimp.schedulers.run_to_end import RunToEnd
-from scrimp.schedulers.scheduler import Finish, Resume, Sample, Scheduler, Verdict, Wait
-from scrimp.schedulers.study_end import may_add, wait_or_finish
-from scrimp.schedulers.synchronous import SynchronousHalving
-from scrimp.storage.store import EventStore, Storage
+from scrimp.study_log.history import History
+from scrimp.study_log.problem import Budget, Problem
+from scrimp.study_log.trial import Observation, Trial
 from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.suggesters.multi_fidelity import MultiFidelitySuggester
-from scrimp.suggesters.random import RandomSuggester
-from scrimp.suggesters.suggester import Request, Suggester, Suggestion
-from scrimp.surrogates.exact_gp import ExactGP, as_columns, joined
+from scrimp.suggesters.suggester import ForecastPoints, Request, Suggester, Suggestion
+from scrimp.suggesters.untried_configs import RandomSuggester
+from scrimp.surrogates.exact_gp import ExactGP, joined
+from scrimp.surrogates.forecast import ForecastColumn
 from scrimp.surrogates.surrogate import (
     Array,
     Data,
@@ -61,6 +68,7 @@ from scrimp.surrogates.surrogate import (
     Posterior,
     PosteriorPullback,
     Surrogate,
+    as_columns,
 )
 
 __all__ = [
@@ -77,6 +85,7 @@ __all__ = [
     "Context",
     "Data",
     "Decision",
+    "DecisionRecord",
     "DrawnAtRandom",
     "EventStore",
     "ExactGP",
@@ -86,7 +95,8 @@ __all__ = [
     "FirstDesign",
     "Fit",
     "FittedSurrogate",
-    "Forecast",
+    "ForecastColumn",
+    "ForecastPoints",
     "FromDensity",
     "History",
     "Hyperparameter",
@@ -101,11 +111,9 @@ __all__ = [
     "ModelBelief",
     "Modelled",
     "MultiFidelitySuggester",
-    "Notes",
     "NumericalError",
     "Observation",
     "OnColumns",
-    "Parameter",
     "Policy",
     "Posterior",
     "PosteriorPullback",
@@ -144,6 +152,3 @@ __all__ = [
     "register",
     "wait_or_finish",
 ]
-
-Parameter = Hyperparameter
-"""The earlier name of `Hyperparameter`, for plugins that use it."""

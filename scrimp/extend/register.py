@@ -1,72 +1,60 @@
-"""One way to give a name to what one has written, whatever it is.
+"""One function to name extensions of every kind.
 
-    register("acquisition", "my-lcb", MyLowerConfidence)                                    settings:
-                                                                                            the
-                                                                                            class's
-                                                                                            fields
+    register("acquisition", "my-lcb", MyLowerConfidence)
     register("kernel", "my-matern", lambda columns: Scaled(MyMatern(columns)))
-    register("surrogate", "forest", ForestModel)                                            called
-                                                                                            with the
-                                                                                            columns
-    register("curve-model", "my-curves", make_curves)                                       called
-                                                                                            with
-                                                                                            columns
-                                                                                            and
-                                                                                            shares
-    register("method", "my-halving", MyScheduler)                                           with
-                                                                                            random
-                                                                                            configurations
-    register("method", "my-bo", (MyScheduler, BayesianSuggester), acquisition="ei")         with presets
-    register("storage", "redis", open_redis)                                                called
-                                                                                            with
-                                                                                            (url,
-                                                                                            rest,
-                                                                                            shown)
+    register("surrogate", "forest", ForestModel)
+    register("curve-model", "my-curves", make_curves)
+    register("cost", "flops", lambda params: 6e9 * params["layers"])
+    register("method", "my-halving", MyScheduler)
+    register("method", "my-bo", (MyScheduler, BayesianSuggester), acquisition="ei")
+    register("storage", "redis", open_redis)
 
-A name is given once in each kind; a second thing under the same name is refused.
+The fields of an acquisition's class are its settings. Kernels and surrogates are called with the
+columns, curve models with columns and shares, costs with the parameters of a configuration, storages
+with (url, rest, shown). A scheduler alone gets random configurations. A name is given once in each
+kind; registering another object under the same name is an error.
 """
 
 from collections.abc import Callable
 from typing import Any, Literal
 
-from scrimp.acquisition.catalog import register_acquisition
+from scrimp.acquisition.named_acquisitions import register_acquisition
 from scrimp.errors import MethodError
-from scrimp.gp.catalog import register_kernel
+from scrimp.gp.stationary import register_kernel
 from scrimp.json_values import Json
-from scrimp.policies.policy import Policy
+from scrimp.methods.named_methods import register_method
+from scrimp.methods.own_methods import MethodEntry
+from scrimp.methods.policy import Policy
 from scrimp.schedulers.scheduler import Scheduler
 from scrimp.storage.open import register_storage
 from scrimp.suggesters.curve_models import register_curve_model
-from scrimp.suggesters.random import RandomSuggester
+from scrimp.suggesters.model_settings import register_cost
 from scrimp.suggesters.suggester import Suggester
-from scrimp.surrogates.catalog import register_surrogate
-from scrimp.tuning.catalog import register_method
-from scrimp.tuning.own_methods import MethodEntry
-
-__all__ = ["KINDS", "register"]
+from scrimp.suggesters.untried_configs import RandomSuggester
+from scrimp.surrogates.named_surrogates import register_surrogate
 
 _PLAIN: dict[str, Callable[[str, Callable[..., Any]], None]] = {
     "acquisition": register_acquisition,
     "kernel": register_kernel,
     "surrogate": register_surrogate,
     "curve-model": register_curve_model,
+    "cost": register_cost,
     "storage": register_storage,
 }
 
-Kind = Literal["acquisition", "kernel", "surrogate", "curve-model", "storage", "method"]
+Kind = Literal["acquisition", "kernel", "surrogate", "curve-model", "cost", "storage", "method"]
 KINDS = (*_PLAIN, "method")
-"""What can be registered."""
+"""The kinds of extensions."""
 
 
 def register(
     kind: Kind, name: str, thing: object, *, needs_budget: bool = False, **presets: Json
 ) -> None:
-    """Give ``thing`` a name in its kind: a class, a function that makes one, or for a method a
-    scheduler with a suggester.
+    """Register ``thing`` under a name: a class, a function that returns an instance, or for a method
+    a pair of scheduler and suggester.
 
-    ``needs_budget`` and ``presets`` belong to methods: whether it makes sense without training
-    budgets, and other defaults of its settings. Settings of a method are the fields of its frozen
-    dataclasses.
+    For methods only: ``needs_budget`` marks one that cannot work without training budgets, and
+    ``presets`` are other defaults of its settings, which are the fields of its frozen dataclasses.
     """
     if kind not in KINDS:
         raise MethodError(
@@ -82,7 +70,8 @@ def register(
         )
     if not callable(thing):
         raise MethodError(
-            f"{kind} {name!r} is {thing!r}; give the class, or a function that makes one"
+            f"{kind} {name!r} is {thing!r}; give the class, or a function that returns an instance"
+            " (for a cost: a number above 0)"
         )
     _PLAIN[kind](name, thing)
 

@@ -1,0 +1,1 @@
+"""File formats: study files, imports from other tools, exports."""

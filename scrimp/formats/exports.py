@@ -1,6 +1,6 @@
-"""A study as a file of somebody else's format: CSV, JSON or Parquet.
+"""Export of a study as CSV, JSON or Parquet.
 
-CSV and Parquet have one row per trial, with the columns of `scrimp.tuning.trial_table`: values,
+CSV and Parquet have one row per trial, with the columns of `scrimp.study_log.record`: values,
 parameters, metrics, feasibility, cost, times, message, note and attributes. In CSV, texts that a
 spreadsheet would take for formulas are defused. JSON has everything: the question that was asked
 and every trial with its curve.
@@ -13,23 +13,21 @@ from typing import TYPE_CHECKING, TextIO
 
 from scrimp.errors import StudyError
 from scrimp.formats.imports import FORMULA
-from scrimp.history.history import History
-from scrimp.history.record import study_record
-from scrimp.history.reports import printable
 from scrimp.json_values import Json
-from scrimp.tuning.trial_table import COLUMNS, trial_rows
+from scrimp.study_log.history import History
+from scrimp.study_log.messages import printable
+from scrimp.study_log.record import COLUMNS, StudyRecord
 
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["FORMATS", "defused", "json_record", "write_csv", "write_json", "write_parquet"]
 
 FORMATS = ("csv", "json", "parquet")
 
 
 def json_record(history: History) -> dict[str, object]:
-    """What ``scrimp show --json`` prints, with the question and all metrics."""
-    record = study_record(history)
+    """Return the record of ``scrimp show --json``, with the problem and all metrics."""
+    record = StudyRecord.of(history).to_json()
     full = [
         {**shown, "reports": [[point.step, point.metrics] for point in trial.curve]}
         for shown, trial in zip(record["trials"], history.trials, strict=True)
@@ -38,17 +36,18 @@ def json_record(history: History) -> dict[str, object]:
 
 
 def write_json(history: History, file: TextIO) -> None:
-    """Everything, on one line."""
+    """Write the whole study as one line of JSON."""
     json.dump(json_record(history), file)
     file.write("\n")
 
 
 def write_csv(history: History, file: TextIO, formulas: bool = False) -> None:
-    """One row per trial; ``formulas`` leaves texts as they are that a spreadsheet would compute."""
-    table = trial_rows(history)
+    """Write one row per trial; ``formulas`` leaves texts unchanged that a spreadsheet would
+    compute."""
+    table = StudyRecord.of(history).rows()
     writer = csv.DictWriter(file, fieldnames=list(table[0]) if table else COLUMNS)
     writer.writeheader()
-    # A terminal would obey what a failure message holds.
+    # A terminal would run control sequences in a failure message.
     shown = printable if file.isatty() else str
     for row in table:
         cells = {name: shown(cell) if isinstance(cell, str) else cell for name, cell in row.items()}
@@ -58,8 +57,8 @@ def write_csv(history: History, file: TextIO, formulas: bool = False) -> None:
 
 
 def defused(cell: Json) -> Json:
-    """A cell that no spreadsheet computes: a text that begins as a formula does gets an apostrophe,
-    which means text there.
+    """Return a cell that no spreadsheet computes: a text that starts like a formula gets an
+    apostrophe in front, which marks text.
 
     >>> defused("=HYPERLINK(...)"), defused("plain"), defused(-1.5)
     ("'=HYPERLINK(...)", 'plain', -1.5)
@@ -68,7 +67,7 @@ def defused(cell: Json) -> Json:
 
 
 def write_parquet(history: History, out: Path) -> None:
-    """One row per trial, each column of one type; `StudyError` without pyarrow."""
+    """Write one row per trial, each column of one type; raises `StudyError` without pyarrow."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -76,14 +75,14 @@ def write_parquet(history: History, out: Path) -> None:
         raise StudyError(
             "Parquet needs pyarrow, which is not installed; pip install pyarrow, or write csv"
         ) from None
-    table = trial_rows(history)
+    table = StudyRecord.of(history).rows()
     columns = {name: [row[name] for row in table] for name in table[0]} if table else {}
     arrays = {name: _column(values) for name, values in columns.items()}
     pyarrow.parquet.write_table(pyarrow.table(arrays), out)
 
 
 def _column(values: list[Json]) -> "pyarrow.Array":
-    """A column of one type; choices of several types are written as JSON texts."""
+    """Return a column of one type; choices of mixed types become JSON texts."""
     import pyarrow
 
     kinds = {type(value) for value in values if value is not None}

@@ -1,14 +1,20 @@
-"""Results of others as studies: tables of rows (CSV, JSON), exports of scrimp, and Optuna storages.
-
-Rows hold parameters and a value. Parameters are the columns ``params_<name>``, or those that are
-named, or everything that is not the value, an id, a state or a time. A space is made from what the
-rows hold: whole numbers, numbers (in the logarithm when they span two orders of magnitude),
-choices; what never varies is a constant. A row without a finite value is a failed trial.
+"""Results of other tools as studies: tables of rows (CSV, JSON), exports of scrimp and of trackers,
+Optuna storages and result folders.
 
     found = read_results(Path("old.csv"), ImportSettings(metric="val_error"))
-    store_results(storage, "old", found[0])
+    store_results(storage, "old", found[0], time.time())
+
+Rows hold parameters and a value. Parameters are the columns ``params_<name>``, or the named ones, or
+everything that is not the value, an id, a state or a time. The space is inferred from the rows:
+integers, numbers (logarithmic if they span two orders of magnitude), choices; a column that never
+varies is a constant. A row without a finite value is a failed trial.
+
+MLflow exports ``params.lr`` and ``metrics.loss`` (``mlflow.search_runs().to_csv()``). Weights & Biases
+exports the columns ``config`` and ``summary``, each a mapping in a cell (its export script), or one
+column per name (its table export), which needs no translation.
 """
 
+import ast
 import csv
 import io
 import json
@@ -20,61 +26,91 @@ from typing import Any, cast
 
 from scrimp.checks import is_finite
 from scrimp.errors import ScrimpError, StudyError
-from scrimp.formats.imported import Imported, ImportedTrial, ImportSettings, inferred_space
-from scrimp.formats.optuna_file import OptunaStudy, Value, is_optuna, read_optuna
-from scrimp.formats.optuna_tables import is_journal, journal_tables, postgres_tables
-from scrimp.formats.result_folders import read_folder
-from scrimp.formats.tracker_rows import plain_row
-from scrimp.history.events import (
+from scrimp.formats.optuna_file import (
+    is_journal,
+    is_optuna,
+    journal_tables,
+    postgres_tables,
+    read_optuna,
+)
+from scrimp.formats.result_folders import (
+    Imported,
+    ImportedTrial,
+    ImportSettings,
+    Value,
+    inferred_space,
+    read_folder,
+)
+from scrimp.formats.toml_reading import text_of
+from scrimp.json_values import Config, Json, JsonObject, Scalar
+from scrimp.space.space_text import number_or_text
+from scrimp.storage.open import without_secrets
+from scrimp.storage.store import EventStore, Storage
+from scrimp.study_log.events import (
     BudgetGranted,
-    Config,
-    Ended,
     Event,
     Reported,
     StudyCreated,
     TrialAdded,
+    ended_event,
 )
-from scrimp.history.problem import Direction, Problem
-from scrimp.history.trial import STATUSES
-from scrimp.history.vetting import ENDS, shortened
-from scrimp.json_values import Json, JsonObject, Scalar
-from scrimp.space.space_text import number_or_text
-from scrimp.storage.open import without_secrets
-from scrimp.storage.store import EventStore, Storage
-from scrimp.storage.text_file import text_of
+from scrimp.study_log.messages import shortened
+from scrimp.study_log.problem import Direction, Problem
+from scrimp.study_log.trial import STATUSES
+from scrimp.study_log.vetting import ENDS
 
-__all__ = [
-    "FORMULA",
-    "ImportSettings",
-    "Imported",
-    "ImportedTrial",
-    "inferred_space",
-    "read_results",
-    "read_server",
-    "store_results",
-]
+MAX_MAPPING_CHARACTERS = 100_000
+"""Maximum length of a cell with a mapping."""
 
-AROUND = (
-    "id",
-    "number",
-    "trial",
-    "status",
-    "state",
-    "budget",
-    "started",
-    "ended",
-    "worker",
-    "message",
-    "seed",
-)
+TRACKER_COLUMNS = ("_wandb", "_step", "_runtime", "_timestamp")
+
+
+def plain_row(row: Mapping[str, Json]) -> dict[str, Json]:
+    """Return a tracker's row with the columns ``params_<name>`` and metrics by name.
+
+    >>> plain_row({"run_id": "a", "params.lr": 0.1, "metrics.loss": 0.5})
+    {'loss': 0.5, 'params_lr': 0.1}
+    """
+    if any(name.startswith("params.") for name in row):
+        return {
+            **{name[8:]: value for name, value in row.items() if name.startswith("metrics.")},
+            **{f"params_{name[7:]}": value for name, value in row.items() if name[:7] == "params."},
+        }
+    config, summary = _mapping(row.get("config")), _mapping(row.get("summary"))
+    if config is None or summary is None:
+        return dict(row)
+    kept = {name: value for name, value in config.items() if name not in TRACKER_COLUMNS}
+    return {
+        **{name: value for name, value in summary.items() if not isinstance(value, dict | list)},
+        **{f"params_{name}": value for name, value in kept.items()},
+    }
+
+
+def _mapping(cell: Json) -> dict[str, Json] | None:
+    """Parse a cell with a mapping in JSON or Python notation."""
+    if not isinstance(cell, str) or cell[:1] != "{" or len(cell) > MAX_MAPPING_CHARACTERS:
+        return None
+    for read in (json.loads, ast.literal_eval):
+        try:
+            found = read(cell)
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            continue
+        if isinstance(found, dict):
+            return {str(name): value for name, value in found.items()}
+    return None
+
+
+IDENTITY_COLUMNS = ("id", "number", "trial", "worker", "seed")
+STATE_COLUMNS = ("status", "state", "message", "budget", "started", "ended")
+NOT_PARAMETERS = (*IDENTITY_COLUMNS, *STATE_COLUMNS)
 """Columns that are not parameters unless they are named."""
 
 FORMULA = frozenset("=+-@\t\r")
-"""What a spreadsheet takes for the beginning of a formula."""
+"""First characters of a formula in a spreadsheet."""
 
 
 def read_results(path: Path, settings: ImportSettings) -> list[Imported]:
-    """The studies in a file; `StudyError` says what cannot be read."""
+    """Read the studies in a file or folder; raises `StudyError`."""
     if not path.exists():
         raise StudyError(
             f"there is no file {str(path)!r}; give a CSV or JSON file, an Optuna database or journal,"
@@ -95,7 +131,7 @@ def read_results(path: Path, settings: ImportSettings) -> list[Imported]:
         RecursionError,
         csv.Error,
     ) as error:
-        # A file of others may hold anything; what is foreseen has words of its own.
+        # A foreign file may hold anything; expected errors have their own messages.
         what = "it is nested too deeply" if isinstance(error, RecursionError) else shortened(error)
         raise StudyError(
             f"{str(path)!r} does not hold results that can be imported: {what}"
@@ -106,10 +142,10 @@ def _read(path: Path, settings: ImportSettings) -> list[Imported]:
     if path.is_dir():
         return [read_folder(path, settings)]
     if path.is_file() and is_optuna(path):
-        return _from_optuna(read_optuna(path))
+        return read_optuna(path)
     if path.is_file() and is_journal(path):
         with journal_tables(path) as database:
-            return _from_optuna(read_optuna(database))
+            return read_optuna(database)
     text = text_of(path)
     if path.suffix.lower() == ".csv":
         return [_from_rows(path, [plain_row(row) for row in _csv_rows(text)], settings)]
@@ -131,25 +167,18 @@ def _read(path: Path, settings: ImportSettings) -> list[Imported]:
 
 
 def read_server(url: str) -> list[Imported]:
-    """The Optuna studies in the PostgreSQL database at ``url``."""
+    """Read the Optuna studies in the PostgreSQL database at ``url``."""
     if not url.startswith("postgres"):
         raise StudyError(
-            f"{without_secrets(url)!r} is no PostgreSQL URL; give postgresql://user@host/database, a"
+            f"{without_secrets(url)!r} is not a PostgreSQL URL; give postgresql://user@host/database, a"
             " file or a folder (a redis or MySQL storage of Optuna: copy it with optuna.copy_study)"
         )
     with postgres_tables(url) as database:
-        return _from_optuna(read_optuna(database))
-
-
-def _from_optuna(studies: list[OptunaStudy]) -> list[Imported]:
-    return [
-        Imported(name, problem, tuple(ImportedTrial(*trial) for trial in trials), notes)
-        for name, problem, trials, notes in studies
-    ]
+        return read_optuna(database)
 
 
 def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    """An object of JSON whose names differ."""
+    """Return a JSON object; refuse duplicate names."""
     _refuse_twice(name for name, _ in pairs)
     return dict(pairs)
 
@@ -157,9 +186,7 @@ def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 def _refuse_twice(names: Iterable[str]) -> None:
     twice = sorted(name for name, count in Counter(names).items() if count > 1)
     if twice:
-        raise StudyError(
-            f"there is {shortened(twice[0])} twice; each name must stand for one column"
-        )
+        raise StudyError(f"{shortened(twice[0])} occurs twice; column names must be unique")
 
 
 def _csv_rows(text: str) -> list[dict[str, Json]]:
@@ -170,28 +197,26 @@ def _csv_rows(text: str) -> list[dict[str, Json]]:
         if None in row:
             raise StudyError(
                 f"line {reader.line_num} has more cells than there are columns; put cells with"
-                " commas between quotes"
+                " commas in quotes"
             )
         rows.append({str(name): _scalar(cell) for name, cell in row.items() if name})
     return rows
 
 
 def _scalar(text: str | None) -> Scalar:
-    """A cell: a number, true or false, nothing, or the text itself; the sign that `scrimp export`
-    puts before formulas goes."""
+    """Parse a cell: a number, true or false, None, or the text itself; the apostrophe that `scrimp
+    export` puts before formulas is removed."""
     if text is None or not text.strip():
         return None
     if text[0] == "'" and text[1:2] in FORMULA:
         return text[1:]
-    words = {"true": True, "false": False}
-    if text.strip().lower() in words:
-        return words[text.strip().lower()]
-    return number_or_text(text)
+    word = text.strip().lower()
+    return word == "true" if word in ("true", "false") else number_or_text(text)
 
 
 def _flat(row: JsonObject) -> dict[str, Json]:
-    """``{"params": {...}, "value": v}`` as a row with columns ``params_<name>``; flat rows as they
-    are."""
+    """Flatten ``{"params": {...}, "value": v}`` into columns ``params_<name>``; flat rows are
+    unchanged."""
     nested = row.get("params", row.get("config"))
     if not isinstance(nested, Mapping):
         return dict(row)
@@ -201,7 +226,7 @@ def _flat(row: JsonObject) -> dict[str, Json]:
 
 def _from_rows(path: Path, rows: list[dict[str, Json]], settings: ImportSettings) -> Imported:
     if not rows:
-        raise StudyError(f"{str(path)!r} holds no results, only a heading at most")
+        raise StudyError(f"{str(path)!r} holds no results")
     columns = list(dict.fromkeys(name for row in rows for name in row))
     if settings.metric not in columns:
         raise StudyError(
@@ -211,7 +236,7 @@ def _from_rows(path: Path, rows: list[dict[str, Json]], settings: ImportSettings
     names = _parameter_columns(columns, settings)
     if not names:
         raise StudyError(
-            f"{str(path)!r} has no parameters beside {settings.metric!r}; name them with --params"
+            f"{str(path)!r} has no parameters besides {settings.metric!r}; name them with --params"
             " lr,layers"
         )
     odd = [
@@ -231,8 +256,8 @@ def _from_rows(path: Path, rows: list[dict[str, Json]], settings: ImportSettings
     ]
     trials = []
     for config, row in zip(configs, rows, strict=True):
-        value = _number(row.get(settings.metric))
-        curve = () if value is None else ((1.0, value),)
+        value = row.get(settings.metric)
+        curve = ((1.0, float(value)),) if is_finite(value) else ()
         trials.append(ImportedTrial(config, curve, "completed" if curve else "failed"))
     if not any(trial.curve for trial in trials):
         raise StudyError(
@@ -240,18 +265,13 @@ def _from_rows(path: Path, rows: list[dict[str, Json]], settings: ImportSettings
             " learn from; name the value with --metric"
         )
     space = inferred_space(configs)
-    problem = Problem(
-        space, metric=settings.metric, direction=cast(Direction, settings.direction)
-    )  # refuses other words
+    # A problem refuses other words.
+    problem = Problem(space, {settings.metric: cast(Direction, settings.direction)})
     return Imported(path.stem, problem, tuple(trials))
 
 
-def _number(value: object) -> float | None:
-    return float(value) if is_finite(value) else None
-
-
 def _parameter_columns(columns: Sequence[str], settings: ImportSettings) -> dict[str, str]:
-    """Column -> name of the parameter."""
+    """Return the parameter's name by column."""
     if settings.parameters:
         missing = [
             name
@@ -267,12 +287,12 @@ def _parameter_columns(columns: Sequence[str], settings: ImportSettings) -> dict
     return marked or {
         name: name
         for name in columns
-        if name != settings.metric and name.lower() not in AROUND and name[:8] != "metrics_"
+        if name != settings.metric and name.lower() not in NOT_PARAMETERS and name[:8] != "metrics_"
     }
 
 
 def _from_export(path: Path, record: Mapping[str, Any]) -> Imported:
-    """What ``scrimp export`` wrote."""
+    """Read a file written by ``scrimp export``."""
     try:
         problem = Problem.from_json(record["problem"])
         trials = tuple(
@@ -298,7 +318,7 @@ def _curve(trial: Mapping[str, Any], problem: Problem) -> tuple[tuple[float, Val
             f" {shortened([step for step, _ in curve])}"
         )
     finite = tuple(point for point in curve if is_finite(point[1]))
-    if problem.trade_off is None:
+    if not problem.several:
         return finite
     return tuple((step, _numbers(reports.get(step, {}))) for step, _ in finite)
 
@@ -322,7 +342,7 @@ def _plain(params: JsonObject) -> Config:
 
 
 def store_results(storage: Storage, name: str, found: Imported, time: float) -> EventStore:
-    """Make a study of them; it can be learned from, shown, and gone on with."""
+    """Store the results as a study that can be shown, continued and learned from."""
     problem = found.problem
     method: dict[str, Json] = {"name": "gp", "settings": {}, "reason": "imported results"}
     identity = secrets.token_hex(16)
@@ -342,5 +362,5 @@ def store_results(storage: Storage, name: str, found: Imported, time: float) -> 
             metrics = value if isinstance(value, dict) else {problem.metric: value}
             events.append(Reported(trial=number, step=step, metrics={**metrics}, time=time))
         if status != "completed" or trial.curve[-1][0] < problem.full_budget:
-            events.append(Ended(trial=number, status=status, message="imported", time=time))
+            events.append(ended_event(number, 1, status, "imported", time))
     return storage.create(name, events)

@@ -27,18 +27,16 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from scrimp.checkpoint_selection.cell_policy import cell_space
+from scrimp.checkpoint_selection.score_files import by_numbers, sample_costs
+from scrimp.checkpoint_selection.score_table import Checkpoint
 from scrimp.errors import StudyError
 from scrimp.executors.command_line import Command
 from scrimp.formats.toml_reading import Count, Entries, Positive, Text, TomlReading
-from scrimp.selection.cell_policy import cell_space
-from scrimp.selection.score_files import by_numbers, sample_costs
-from scrimp.selection.score_table import Checkpoint
-
-__all__ = ["SelectionPlan", "read_selection_file"]
 
 
 class _Run(msgspec.Struct, frozen=True):
-    """How much, and with what: the arguments of `Selection.run`."""
+    """The [run] table: the arguments of `Selection.run`."""
 
     share: Positive | None = None
     budget: Positive | None = None
@@ -52,7 +50,7 @@ class _Run(msgspec.Struct, frozen=True):
 
 
 class _File(msgspec.Struct, frozen=True):
-    """What may stand at the top: the arguments of `create_selection`, and what to run."""
+    """The top level: the arguments of `create_selection`, and the command."""
 
     name: Text
     checkpoints: Text | Annotated[list[int | float | str], msgspec.Meta(min_length=1)]
@@ -67,8 +65,9 @@ class _File(msgspec.Struct, frozen=True):
     directions: dict[str, Literal["maximize", "minimize"]] = {}
     ordered: bool = True
     method: Text | dict[str, object] = "kg"
-    use_stderr: bool = False
+    use_stderr: bool = True
     tolerance: float = 0.002
+    answer: Literal["measured", "smooth"] = "measured"
     storage: Text | None = None
     seed: Annotated[int, msgspec.Meta(ge=0)] | None = None
     run: _Run = _Run()
@@ -76,8 +75,8 @@ class _File(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class SelectionPlan:
-    """A file that is right: ``question`` goes to `create_selection`, ``run`` to `Selection.run`
-    with ``command``."""
+    """A valid file: ``question`` goes to `create_selection`, ``run`` and ``command`` to
+    `Selection.run`."""
 
     name: str
     storage: str | None
@@ -88,12 +87,14 @@ class SelectionPlan:
 
 
 def read_selection_file(path: Path) -> SelectionPlan:
-    """The selection that a file describes; `StudyError` lists every mistake in it."""
+    """Read a selection file; raises `StudyError` with every mistake."""
     reading = TomlReading.of(path, _EXAMPLES, {})
     top = reading.table(_File, reading.record, ())
     reading.refuse(str(path))
     file = msgspec.convert(top, _File)
-    question = {name: getattr(file, name) for name in _QUESTION}
+    question = {
+        key: value for key, value in msgspec.structs.asdict(file).items() if key not in _NOT_ASKED
+    }
     run = msgspec.structs.asdict(file.run)
     command = Command("")
     with reading.blamed_on("checkpoints"):
@@ -107,18 +108,8 @@ def read_selection_file(path: Path) -> SelectionPlan:
     return SelectionPlan(file.name, file.storage, question, command, run, scores)
 
 
-_QUESTION = (
-    "tasks",
-    "cost",
-    "weights",
-    "scales",
-    "directions",
-    "ordered",
-    "method",
-    "use_stderr",
-    "tolerance",
-    "seed",
-)
+_NOT_ASKED = ("name", "command", "results", "metric", "scores", "storage", "run")
+"""Keys that are not arguments of `create_selection`."""
 
 _EXAMPLES = {
     "name": 'give the selection one, such as name = "run42"',
@@ -129,7 +120,7 @@ _EXAMPLES = {
 
 
 def _costs(file: _File, scores: Path | None) -> Mapping[str, float]:
-    """The costs as given, or by the numbers of samples."""
+    """Return the given costs, or the numbers of samples."""
     if not isinstance(file.cost, str):
         return file.cost
     if scores is None or not scores.is_dir():
@@ -141,7 +132,7 @@ def _costs(file: _File, scores: Path | None) -> Mapping[str, float]:
 
 
 def _checkpoints(given: str | list[Checkpoint], folder: Path) -> Sequence[Checkpoint]:
-    """The list as it is, or what matches a pattern, numbers in names in order."""
+    """Return the given list, or the matches of a pattern in numeric order."""
     if not isinstance(given, str):
         return given
     found = sorted((str(path.relative_to(folder)) for path in folder.glob(given)), key=by_numbers)
@@ -154,7 +145,7 @@ def _checkpoints(given: str | list[Checkpoint], folder: Path) -> Sequence[Checkp
 
 
 def _command(file: _File, retries: int, folder: Path) -> Command:
-    """The user's command inside the one that tries again and reads the score."""
+    """Wrap the user's command in one that retries it and reads the score."""
     own = Command(file.command, folder)
     own.check(cell_space(("checkpoint",), ("task",)))
     for name in ("checkpoint", "task"):
@@ -166,5 +157,6 @@ def _command(file: _File, retries: int, folder: Path) -> Command:
     options += [f"--results={file.results}"] if file.results is not None else []
     options += [f"--metric={file.metric}"] if file.metric is not None else []
     return Command(
-        ["{python}", "-m", "scrimp.selection.cell_command", *options, "--", *own.words], folder
+        ["{python}", "-m", "scrimp.checkpoint_selection.cell_command", *options, "--", *own.words],
+        folder,
     )

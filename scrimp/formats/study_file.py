@@ -1,5 +1,5 @@
-"""A study as a TOML file: read as a whole, and every mistake named with its line, its key and the
-nearest valid name.
+"""A study as a TOML file; every mistake is reported with its line, its key and the nearest valid
+name.
 
     name = "digits"
     command = "python train.py --lr {lr}"            # or objective = "module:function"
@@ -22,9 +22,9 @@ nearest valid name.
     n_trials = 50
     workers = 2
 
-The other keys are in `_File`, `_Run` and docs/command.md. What only makes sense together
-(conditions, settings of the method, placeholders of the command) is checked once its parts are
-right.
+The other keys are in `_File`, `_Run` and docs/command.md. Entries that depend on each
+other (conditions, settings of the method, placeholders of the command) are checked once each of them
+is valid.
 """
 
 import math
@@ -37,25 +37,29 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from scrimp.catalogs.plugins import name_plugins
 from scrimp.checks import nearest_name
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.executors.command_line import Command
-from scrimp.formats.run_options import replaced
-from scrimp.formats.toml_lines import TomlLines
-from scrimp.formats.toml_reading import Count, Entries, Positive, Text, TomlReading
-from scrimp.history.constraint_rules import read_constraint
-from scrimp.history.problem import Budget, Constraint, Optimized, Problem, optimized
+from scrimp.formats.toml_reading import (
+    Count,
+    Entries,
+    Positive,
+    Text,
+    TomlLines,
+    TomlReading,
+    replaced,
+)
 from scrimp.json_values import JsonObject, Scalar
+from scrimp.methods.named_methods import Method, build_policy, parse_method
+from scrimp.plugins.plugins import name_plugins
+from scrimp.space.parameter import parameter_from_json
 from scrimp.space.parameter_contract import Parameter
-from scrimp.space.parameter_record import parameter_from_json
 from scrimp.space.space import Space
 from scrimp.storage.open import open_storage
-from scrimp.storage.refusals import check_name
-from scrimp.tuning.catalog import Method, build_policy, parse_method
-from scrimp.tuning.objectives import imported
-
-__all__ = ["StudyPlan", "plan_of_options", "read_study_file"]
+from scrimp.storage.store import check_name
+from scrimp.study.workers import imported
+from scrimp.study_log.constraints import Constraint, read_constraint
+from scrimp.study_log.problem import Budget, Problem, check_metrics, metrics_of
 
 
 class _Budget(msgspec.Struct, frozen=True):
@@ -65,10 +69,10 @@ class _Budget(msgspec.Struct, frozen=True):
 
 
 class _Run(msgspec.Struct, frozen=True):
-    """How much, and with what: the arguments of `Study.optimize`."""
+    """The [run] table: the arguments of `Study.optimize`."""
 
     n_trials: Count | None = None
-    budget: Positive | None = None
+    total_budget: Positive | None = None
     timeout: Positive | None = None
     workers: Count = 1
     gpus_per_worker: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -78,7 +82,7 @@ class _Run(msgspec.Struct, frozen=True):
 
 
 class _File(msgspec.Struct, frozen=True):
-    """What may stand at the top: the arguments of `create_study`, and what to evaluate."""
+    """The top level: the arguments of `create_study`, and the objective or command."""
 
     name: Text
     space: dict[str, object]
@@ -105,7 +109,7 @@ class _File(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """A file without mistakes: ``question`` goes to `create_study`, ``run`` to `Study.optimize`.
+    """A valid file: ``question`` goes to `create_study`, ``run`` to `Study.optimize`.
 
     ``objective`` is a command or the import path of a function; the modules of ``folder`` can be
     imported.
@@ -120,7 +124,7 @@ class StudyPlan:
 
 
 def read_study_file(path: Path, options: Mapping[str, object] | None = None) -> StudyPlan:
-    """The study that a file describes; `StudyError` lists every mistake in it.
+    """Read a study file; raises `StudyError` with every mistake.
 
     ``options`` replace what the file says, by key: {"method": "asha", "run.n_trials": 60}; tables
     are merged.
@@ -129,7 +133,7 @@ def read_study_file(path: Path, options: Mapping[str, object] | None = None) -> 
 
 
 def plan_of_options(options: Mapping[str, object], folder: Path) -> StudyPlan:
-    """The study that options alone describe, without a file; its command runs in ``folder``."""
+    """Return the study that options describe without a file; its command runs in ``folder``."""
     record = replaced({}, options)
     reading = TomlReading(record, folder.resolve(), TomlLines(""), options, _EXAMPLES)
     return _planned(reading, "the command line")
@@ -143,8 +147,8 @@ def _planned(reading: TomlReading, source: str) -> StudyPlan:
 
 
 def _plan(reading: TomlReading) -> StudyPlan | None:
-    """The whole; None when a mistake is too deep to go on. Only without mistakes is it to be
-    used."""
+    """Return the plan, or None if mistakes prevent building it. Use it only if there are no
+    mistakes."""
     top = reading.table(_File, reading.record, ())
     _plugins(reading, top.get("plugins", []))
     space = _space(reading, top.get("space"))
@@ -168,18 +172,14 @@ def _plan(reading: TomlReading) -> StudyPlan | None:
     _ends(reading, run, space, objective)
     if objective is None:
         return None
-    question |= {
-        "method": method,
-        "seed": top.get("seed"),
-        "learn_from": top.get("learn_from", ()),
-    }
+    question |= {"method": method, "seed": top.get("seed"), "learn_from": top.get("learn_from", ())}
     question["plugins"] = top.get("plugins", ())
     return StudyPlan(top["name"], objective, top.get("storage"), question, run, reading.folder)
 
 
 def _plugins(reading: TomlReading, names: list[str]) -> None:
-    """Import them, before anything that they register is looked up; modules of the file's
-    folder are found too."""
+    """Import the plugins before anything they register is looked up; modules in the file's folder
+    are found too."""
     if names and str(reading.folder) not in sys.path:
         sys.path.insert(0, str(reading.folder))
     with reading.blamed_on("plugins"):
@@ -187,7 +187,7 @@ def _plugins(reading: TomlReading, names: list[str]) -> None:
 
 
 def _space(reading: TomlReading, record: object) -> Space | None:
-    """The space, when all of its parameters and conditions are right."""
+    """Return the space if all parameters and conditions are valid."""
     if not isinstance(record, dict):
         return None
     before = len(reading.mistakes)
@@ -195,8 +195,7 @@ def _space(reading: TomlReading, record: object) -> Space | None:
     for name, value in record.items():
         if isinstance(value, list):
             reading.wrong(
-                ("space", name),
-                f'is a list; write {{type = "categorical", choices = {value!r}}}',
+                ("space", name), f'is a list; write {{type = "categorical", choices = {value!r}}}'
             )
         with reading.blamed_on("space", name):
             parameters[name] = _parameter(name, value) if isinstance(value, dict) else value
@@ -212,7 +211,7 @@ def _space(reading: TomlReading, record: object) -> Space | None:
 
 
 def _budget(reading: TomlReading, entries: Entries | None) -> Budget | None:
-    """The budget of a trial."""
+    """Return the budget of a trial."""
     if entries is not None and len(entries) == 3:
         with reading.blamed_on("budget"):
             written = msgspec.convert(reading.record["budget"], dict[str, Any])
@@ -221,8 +220,8 @@ def _budget(reading: TomlReading, entries: Entries | None) -> Budget | None:
 
 
 def _constraints(reading: TomlReading, record: Mapping[str, object]) -> dict[str, Constraint]:
-    """Rules such as ``memory_gb = {at_most = 16}`` and ``share = {equals = 0.5, tolerance =
-    0.01}``."""
+    """Read constraints such as ``memory_gb = {at_most = 16}`` and ``share = {equals = 0.5,
+    tolerance = 0.01}``."""
     right: dict[str, Constraint] = {}
     for name, rule in record.items():
         try:
@@ -235,7 +234,7 @@ def _constraints(reading: TomlReading, record: Mapping[str, object]) -> dict[str
 def _method(
     reading: TomlReading, given: str | Mapping[str, object], question: Entries | None
 ) -> Method | None:
-    """The method; its settings are tried on the question when that is known."""
+    """Return the method; its settings are checked against the question if that is valid."""
     method = None
     with reading.blamed_on("method"):
         method = parse_method(given)
@@ -248,16 +247,21 @@ def _method(
 _OPTIMIZED = ("metric", "direction", "metrics", "reference", "goals", "weights")
 
 
-def _optimized(question: Entries) -> Optimized:
-    """What is optimized, as a problem takes it; `StudyError` where its parts do not fit."""
-    given = {"metric": "value", "direction": "minimize", "metrics": None}
-    return optimized(
-        **{**given, **{name: question[name] for name in _OPTIMIZED if name in question}}
+def _optimized(question: Entries) -> dict[str, Any]:
+    """Return what is optimized; raises `StudyError` if its parts do not fit together."""
+    named = (
+        question.get("metric", "value"),
+        question.get("direction", "minimize"),
+        question.get("metrics"),
     )
+    tables = {label: question.get(label) or {} for label in _OPTIMIZED[3:]}
+    found: dict[str, Any] = {"metrics": metrics_of(*named), **tables}
+    check_metrics(**found)
+    return found
 
 
 def _check_optimized(reading: TomlReading, question: Entries) -> None:
-    """Blame what does not fit on the table that says it."""
+    """Report parts that do not fit together, at the table that has them."""
     try:
         _optimized(question)
     except StudyError as error:
@@ -266,7 +270,7 @@ def _check_optimized(reading: TomlReading, question: Entries) -> None:
 
 
 def _objective(reading: TomlReading, top: Entries, space: Space) -> str | Command | None:
-    """What to evaluate: a function or a command, and one of them only."""
+    """Return the objective or the command; a file must have exactly one of them."""
     function, command = top.get("objective"), top.get("command")
     meant = {nearest_name(key, ("objective", "command")) for key in reading.wrong_keys()}
     if (function is None) == (command is None) and meant <= {None}:
@@ -293,14 +297,14 @@ def _objective(reading: TomlReading, top: Entries, space: Space) -> str | Comman
 def _ends(
     reading: TomlReading, run: Entries, space: Space, objective: str | Command | None
 ) -> None:
-    """A run that would never end, and a time limit nobody could enforce."""
-    bounded = any(run.get(name) is not None for name in ("n_trials", "budget", "timeout"))
+    """Report a run that would never end, and a time limit that cannot be enforced."""
+    bounded = any(run.get(name) is not None for name in ("n_trials", "total_budget", "timeout"))
     if (
         not bounded
         and not math.isfinite(space.size)
         and not any(key.startswith("run") for key in reading.wrong_keys())
     ):
-        reading.wrong(("run",), "this would never end; give n_trials, budget or timeout")
+        reading.wrong(("run",), "the run would never end; give n_trials, total_budget or timeout")
     if (
         run.get("time_limit") is not None
         and run.get("workers", 1) == 1
@@ -330,7 +334,7 @@ def _parameter(name: str, record: JsonObject) -> Parameter:
             'has no type; write type = "float", "int", "ordinal", "categorical" or "constant"'
         )
     with warnings.catch_warnings():
-        warnings.simplefilter("error", UserWarning)  # what a person sees elsewhere in passing
+        warnings.simplefilter("error", UserWarning)  # elsewhere this is only a warning
         try:
             return parameter_from_json(name, record)
         except UserWarning as warning:

@@ -1,41 +1,201 @@
-"""A TOML file read as a whole: every mistake is named with its line, its key and the nearest valid name.
+"""TOML files read as a whole: every mistake is reported with its line, its key and the nearest valid
+name.
 
-reading = TomlReading.of(path)
-entries = reading.table(_File, reading.record, ())      # those that are right, each judged for itself
-with reading.blamed_on("name"):
-    check_name(entries["name"])
-reading.refuse(str(path))                               # `StudyError` lists every mistake
+    reading = TomlReading.of(path, examples, options)
+    entries = reading.table(_File, reading.record, ())      # the valid entries
+    with reading.blamed_on("name"):
+        check_name(entries["name"])
+    reading.refuse(str(path))                               # `StudyError` lists every mistake
+
+Options of the command line replace keys of the file. Text files may be UTF-8, with or without a
+byte-order mark, or UTF-16 and UTF-32 with one. Anything else is refused with the line of the first
+invalid byte: guessing an encoding would change names silently.
 """
 
+import codecs
+import re
+import stat
 import tomllib
 import typing
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from functools import cached_property
+from pathlib import Path, PurePath
+from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
 
 from scrimp.checks import did_you_mean, nearest_name
 from scrimp.errors import ScrimpError, StudyError
-from scrimp.formats.run_options import option_of, replaced
-from scrimp.formats.toml_lines import TomlLines
-from scrimp.storage.text_file import text_of
+from scrimp.space.space_text import number_or_text
 
-__all__ = ["Count", "Entries", "Mistake", "Positive", "Text", "TomlReading"]
+_BARE = r"[A-Za-z0-9_-]+"
+_KEY = rf"""(?:{_BARE}|"[^"]*"|'[^']*')"""
+_DOTTED = rf"{_KEY}(?:\s*\.\s*{_KEY})*"
+_HEADER = re.compile(rf"^\s*\[\[?\s*({_DOTTED})\s*\]\]?")
+_ENTRY = re.compile(rf"^\s*({_DOTTED})\s*=")
+
+
+class TomlLines:
+    """The line numbers of the keys in a TOML text, which parsers do not keep."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def _places(self) -> dict[tuple[str, ...], int]:
+        places: dict[tuple[str, ...], int] = {}
+        table: tuple[str, ...] = ()
+        for number, line in enumerate(self._text.splitlines(), 1):
+            if header := _HEADER.match(line):
+                table = _parts(header[1])
+                places.setdefault(table, number)
+            elif entry := _ENTRY.match(line):
+                key = (*table, *_parts(entry[1]))
+                for length in range(len(table) + 1, len(key) + 1):
+                    places.setdefault(key[:length], number)
+        return places
+
+    def of(self, key: tuple[str, ...]) -> int | None:
+        """Return the line of ``key`` or of the innermost table around it; None if there is none."""
+        for length in range(len(key), 0, -1):
+            if key[:length] in self._places:
+                return self._places[key[:length]]
+        return None
+
+
+def _parts(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip("\"'") for part in re.findall(_KEY, dotted))
+
+
+MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16, whose mark it begins with
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+
+
+def text_of(path: Path) -> str:
+    """Read a text file; raises `StudyError` if it is not text, and `OSError` if it cannot be
+    read."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise StudyError(f"{str(path)!r} is a folder, a pipe or a device; give a file")
+    data = path.read_bytes()
+    encoding = next((name for mark, name in MARKS if data.startswith(mark)), "utf-8")
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise StudyError(
+            f"{str(path)!r} is not text in {encoding.upper().removesuffix('-SIG')}: line {line}"
+            f" holds the byte 0x{data[min(error.start, len(data) - 1)]:02x}; save it as UTF-8, for"
+            f" instance with `iconv -f latin1 -t utf-8 {path.name}`"
+        ) from None
+    if "\0" in text:
+        line = text.count("\n", 0, text.index("\0")) + 1
+        raise StudyError(
+            f"{str(path)!r} holds a zero byte in line {line}, so it is not text; save it as UTF-8"
+        )
+    return text
+
+
+_NUMBER = r"[^\s,()]+"
+_BUDGET = re.compile(
+    rf"\s*(?P<name>[A-Za-z_]\w*)\s*\(\s*(?P<low>{_NUMBER})\s*,\s*(?P<high>{_NUMBER})\s*\)\s*"
+)
+
+
+def replaced(record: Mapping[str, object], options: Mapping[str, object]) -> dict[str, object]:
+    """Return the record of a study file with values replaced at dotted keys; a table is merged, not
+    replaced.
+
+    >>> replaced({"seed": 1, "run": {"workers": 2}}, {"seed": 3, "run.n_trials": 60})
+    {'seed': 3, 'run': {'workers': 2, 'n_trials': 60}}
+    """
+    result = dict(record)
+    for key, value in options.items():
+        first, _, rest = key.partition(".")
+        known = result.get(first)
+        if rest:
+            result[first] = (
+                replaced(known, {rest: value})
+                if isinstance(known, dict)
+                else known or {rest: value}
+            )
+        elif first == "space" and isinstance(value, dict) and isinstance(known, dict):
+            result[first] = {**known, **value}
+        else:
+            result[first] = value
+    return result
+
+
+def option_of(key: Sequence[str], options: Mapping[str, object]) -> str | None:
+    """Return the command-line option that ``key`` of the record came from, if any.
+
+    >>> option_of(("run", "n_trials"), {"run.n_trials": 0})
+    '--n-trials'
+    """
+    for length in range(len(key), 0, -1):
+        dotted = ".".join(key[:length])
+        if dotted in options:
+            given = options[dotted]
+            known = given if isinstance(given, Mapping) else {}
+            if dotted == "space" and len(key) > 1 and key[1] not in known:
+                return None
+            return "--" + key[length - 1].replace("_", "-")
+    return None
+
+
+class BudgetTable(TypedDict):
+    """The ``budget`` of a study file."""
+
+    name: str
+    minimum: float
+    maximum: float
+
+
+def read_budget_text(text: str) -> BudgetTable:
+    """Parse the budget of a trial.
+
+    >>> read_budget_text("epoch(1,27)")
+    {'name': 'epoch', 'minimum': 1, 'maximum': 27}
+    """
+    match = _BUDGET.fullmatch(text)
+    low, high = (number_or_text(match[name] if match else "") for name in ("low", "high"))
+    if match is None or isinstance(low, str) or isinstance(high, str):
+        raise StudyError(
+            f"the budget is {text!r}; write its unit, the first grant and a full training:"
+            ' "epoch(1,27)"'
+        )
+    return {"name": match["name"], "minimum": low, "maximum": high}
+
+
+def default_name(words: Sequence[str]) -> str:
+    """Return the default name of a study from its command: the script, else the program.
+
+    >>> default_name(["python", "src/train.py", "--lr", "{lr}"]), default_name(["./train", "-n", "{n}"])
+    ('train', 'train')
+    """
+    script = next(
+        (word for word in words if PurePath(word).suffix in (".py", ".sh", ".jl", ".R")), words[0]
+    )
+    return PurePath(script).stem or "study"
+
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 Entries = dict[str, Any]
-"""The entries of a table that are right, each of the type that its form says."""
+"""The valid entries of a table, each of its declared type."""
 
 Text = Annotated[str, msgspec.Meta(min_length=1)]
 
 
 @dataclass(frozen=True)
 class Mistake:
-    """One thing that is wrong, where, and what would be right."""
+    """A mistake: the key, the message and the line."""
 
     key: str
     message: str
@@ -48,7 +208,7 @@ class Mistake:
 
 @dataclass
 class TomlReading:
-    """One pass over a file, which gathers mistakes instead of ending at the first.
+    """One pass over a file that collects mistakes instead of stopping at the first.
 
     ``options`` came from elsewhere, and replace what the file says. ``examples``: what to write for
     a key that is missing.
@@ -63,20 +223,20 @@ class TomlReading:
 
     @staticmethod
     def of(path: Path, examples: Mapping[str, str], options: Mapping[str, object]) -> "TomlReading":
-        """The reading of a file; `StudyError` when it cannot be read or is no TOML."""
+        """Read a file; raises `StudyError` if it cannot be read or is not TOML."""
         try:
             text = text_of(path)
         except (OSError, UnicodeDecodeError) as error:
             raise StudyError(f"cannot read {path}: {error}") from None
         try:
             record = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, RecursionError) as error:  # nested too deeply
-            raise StudyError(f"{path} is no TOML: {error}") from None
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
+            raise StudyError(f"{path} is not valid TOML: {error}") from None
         folder = path.resolve().parent
         return TomlReading(replaced(record, options), folder, TomlLines(text), options, examples)
 
     def refuse(self, source: str) -> None:
-        """`StudyError` with every mistake, in the order of lines; nothing when there is none."""
+        """Raise `StudyError` with every mistake in line order, if there are any."""
         if not self.mistakes:
             return
         count = len(self.mistakes)
@@ -85,11 +245,11 @@ class TomlReading:
         raise StudyError(f"{source} has {count} mistake{'s' if count > 1 else ''}:\n{listed}")
 
     def wrong_keys(self) -> set[str]:
-        """The keys that are wrong so far."""
+        """Return the keys with mistakes so far."""
         return {mistake.key for mistake in self.mistakes}
 
     def wrong(self, key: tuple[str, ...], message: str) -> None:
-        """Note a mistake."""
+        """Record a mistake."""
         option = option_of(key, self.options)
         self.mistakes.append(
             Mistake(option or ".".join(key), message, None if option else self.lines.of(key))
@@ -97,16 +257,16 @@ class TomlReading:
 
     @contextmanager
     def blamed_on(self, *key: str) -> typing.Iterator[None]:
-        """What is raised within belongs to ``key``."""
+        """Record errors raised in the block as mistakes of ``key``."""
         try:
             yield
         except ScrimpError as error:
             self.wrong(key, str(error))
-        except Exception as error:  # of a module of the user's that is imported
+        except Exception as error:  # raised by an imported module of the user
             self.wrong(key, f"raises {type(error).__name__}: {error}")
 
     def table(self, form: type[msgspec.Struct], record: object, key: tuple[str, ...]) -> Entries:
-        """The entries of a table that are right, each judged for itself."""
+        """Return the valid entries of a table, each checked on its own."""
         if not isinstance(record, dict):
             example = f", such as [{'.'.join(key)}] with {', '.join(form.__struct_fields__[:3])}"
             self.wrong(key, f"is {record!r}; it must be a table{example}")
@@ -115,7 +275,8 @@ class TomlReading:
         right: Entries = {}
         for name, value in record.items():
             if name not in fields:
-                self.wrong((*key, name), f"there is no such key{_nearest(name, list(fields))}")
+                hint = did_you_mean(name, list(fields), f"; valid are {', '.join(fields)}")
+                self.wrong((*key, name), f"there is no such key{hint}")
                 continue
             inner = _struct(fields[name].type)
             if inner is not None:
@@ -128,16 +289,13 @@ class TomlReading:
         misspelt = {nearest_name(name, fields) for name in record if name not in fields}
         for name, item in fields.items():
             if item.required and name not in record and name not in misspelt:
-                self.wrong((*key, name), f"is missing{self._example((*key, name))}")
+                advice = self.examples.get(".".join((*key, name)))
+                self.wrong((*key, name), f"is missing; {advice}" if advice else "is missing")
         return right
-
-    def _example(self, key: tuple[str, ...]) -> str:
-        words = self.examples.get(".".join(key))
-        return "" if words is None else f"; {words}"
 
 
 def _struct(annotation: object) -> type[msgspec.Struct] | None:
-    """The table a field holds, if any."""
+    """Return the struct of a nested table, if any."""
     options = typing.get_args(annotation) or (annotation,)
     return next(
         (item for item in options if isinstance(item, type) and issubclass(item, msgspec.Struct)),
@@ -146,12 +304,14 @@ def _struct(annotation: object) -> type[msgspec.Struct] | None:
 
 
 def _explained(value: object, annotation: object, error: msgspec.ValidationError) -> str:
-    """Why a value does not fit; the nearest valid word where there are words."""
+    """Explain why a value is invalid, with the nearest valid word if there are words."""
     words = [word for item in (annotation, *typing.get_args(annotation)) for word in _words(item)]
     if words and isinstance(value, str):
         begun = [word for word in words if value and word.startswith(value)]
         hint = did_you_mean(value, words, f"; did you mean {begun[0]!r}?" if begun else "")
         return f"is {value!r}; it must be one of {', '.join(map(repr, words))}{hint}"
+    if words and str(error).startswith("Invalid enum value"):
+        return f"is {value!r}; each value must be one of {', '.join(map(repr, words))}"
     reason = str(error).partition(" - at ")[0].partition(", got")[0].replace("`", "")
     for technical, plain in _PLAIN.items():
         reason = reason.replace(technical, plain)
@@ -171,12 +331,8 @@ _PLAIN = {
     "> ": "above ",
     " | ": " or ",
 }
-"""What msgspec says, in words; the longer ones first."""
+"""Plain words for msgspec's terms, longer ones first."""
 
 
 def _words(annotation: object) -> tuple[str, ...]:
     return typing.get_args(annotation) if typing.get_origin(annotation) is Literal else ()
-
-
-def _nearest(name: str, names: list[str]) -> str:
-    return did_you_mean(name, names, f"; valid are {', '.join(names)}")

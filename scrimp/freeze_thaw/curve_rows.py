@@ -1,33 +1,35 @@
-"""Which reports of a study a curve model learns from, in the order in which they came.
+"""Step 1 of a decision: the *rows*, the reports that the curve model learns from.
 
-*Levels* grow by a factor of 1.6: 1, 2, 3, 5, 8, 13, ... times the minimum, up to the full budget.
-The first report at or beyond a level that its trial had not reached gives a row, at the step it was
-made; so does the last report of a run that ended. In a continuous space (`first_level`) what a run
-reports within its first slice gives no row: early levels say who starts fast, and other parameters
-decide that than decide the end. The loss of a row is the lowest the trial has reported so far: what
-a study keeps of a run is its best value, and lowest losses fall steadily where losses are noisy or
-rise again. A failed run, or one whose value is not finite, gives a row with an infinite
-loss at the level it did not reach, not before the end of its first slice, and is dead.
-Where there are constraints, lowest means the best
-standing (`Observation.standing`): a run without a feasible report teaches as an infinite loss
-(`losses_of`), and while all are like that, models learn standings instead, so the search looks for
-feasibility.
+*Levels* go from the minimum on, each 1.6 times the one before, rounded where the minimum is whole
+(1, 2, 3, 5, 8, ...), up to the full budget.
+The first report at or beyond a level that its trial had not reached gives a row at its step; so does
+the last report of a run that ended. The loss of a row is the lowest that the trial has reported so
+far (with constraints, its best standing, `Observation.standing`): a study keeps the best value of a
+run, and lowest losses fall steadily where losses are noisy or rise again.
 
-Rows are only ever added, so the data of any earlier decision is a beginning of the list: a decision
-that names how many rows it saw can be repeated.
+In a continuous space (`first_slice_end`) reports within the first slice of a run give no row. Early
+levels say which runs start fast, and the parameters that decide this are not those that decide the
+end. A failed run, or one whose value is not finite, gives a row with an infinite loss at the level
+that it did not reach, not before the end of its first slice.
+
+Rows are only ever added, so a decision that records the number of rows it saw can be repeated. Only
+a retried trial loses rows.
 
     rows = history.derive(CurveTable())
     rows.trial, rows.step, rows.standing                   # lists of the same length
 """
 
 import math
+import threading
 from bisect import bisect_right, insort
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Generic, NamedTuple, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from scrimp.history.events import (
+from scrimp.freeze_thaw.freeze_thaw_numbers import NUMBERS
+from scrimp.schedulers.rungs import Levels
+from scrimp.space.space import Pool
+from scrimp.study_log.events import (
     BudgetGranted,
     Ended,
     Event,
@@ -36,30 +38,25 @@ from scrimp.history.events import (
     StudyChanged,
     TrialAdded,
 )
-from scrimp.history.fold import Fold
-from scrimp.history.problem import Budget, Problem
-from scrimp.history.trial import BEHIND, Trial
-from scrimp.schedulers.rungs import Levels
-from scrimp.space.space import Pool
-
-__all__ = ["SCOUT", "CurveTable", "RowList", "Waiting", "first_level", "losses_of", "slice_levels"]
-
-Waiting = tuple[int, float, float]
-"""A paused trial, what it has used, and where its next slice ends."""
+from scrimp.study_log.fold import Fold
+from scrimp.study_log.problem import Budget, Problem
+from scrimp.study_log.trial import Trial
 
 SCOUT = "scout"
-"""The tag of trials that were drawn at random, not chosen by a model."""
+"""The tag of trials that no model chose: those of the first design, and those drawn at random."""
 
-GROWTH = 1.6
-NEARLY_FULL = 0.85
-"""A level beyond this share of the full budget is replaced by the full budget."""
 
-PROBED = 0.25  # of the way from the lowest to the full budget, on a logarithmic axis
+class PausedTrial(NamedTuple):
+    """A trial that waits for its next slice: the budget it has used, and the end of that slice."""
+
+    trial: int
+    used: float
+    slice_end: float
 
 
 def slice_levels(budget: Budget | None) -> Levels:
-    """Each level 1.6 times the one before, whole where the minimum is, and the full budget, which
-    replaces a level close below.
+    """Return the levels: each 1.6 times the one before, whole where the minimum is, and the full
+    budget, which replaces a level close below it.
 
     >>> slice_levels(Budget("epoch", 1, 50))
     (1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0, 34.0, 50.0)
@@ -68,208 +65,257 @@ def slice_levels(budget: Budget | None) -> Levels:
         return (1.0,)
     level, full = float(budget.minimum), float(budget.maximum)
     levels, whole = [], level.is_integer()
-    while level <= NEARLY_FULL * full:
+    while level <= NUMBERS.largest_level_before_full * full:
         levels.append(level)
-        level = float(round(level * GROWTH)) if whole else level * GROWTH
+        level = level * NUMBERS.level_ratio
+        level = float(round(level)) if whole else level
     return (*levels, full)
 
 
-def first_level(problem: Problem) -> float:
-    """Where a new configuration is first judged: at the lowest level if it is one of a list, else
-    at a quarter of the way to a full training: after 2 units of 27 or 50, 5 of 1,000.
+def first_slice_end(problem: Problem) -> float:
+    """Return the level at which a new configuration is first judged: the lowest one in a list, else
+    a quarter of the way to a full training: 2 units of 27 or 50, 5 of 1,000.
 
-    A list has no near-copies of what is known, and a short look at many of its rows pays. In a
-    continuous space there is always another newcomer that starts as fast as the fastest: what is
-    learned at the lowest level is who starts fast.
+    A list has no near-copies of known configurations, and a short look at many rows pays. In a
+    continuous space there is always another configuration that starts as fast as the fastest, and
+    the lowest level would say which runs start fast, nothing else.
     """
     levels = slice_levels(problem.budget)
     if isinstance(problem.space, Pool):
         return levels[0]
-    most = levels[0] * (levels[-1] / levels[0]) ** PROBED * (1.0 + 1e-9)
-    return max(level for level in levels if level <= most)
-
-
-def losses_of(standings: NDArray[np.float64], known: bool) -> NDArray[np.float64]:
-    """What a model learns of rows (n,): losses, infinite where nothing feasible was reported;
-    standings / `BEHIND` while no feasible row is ``known``."""
-    return np.where(standings < BEHIND, standings, math.inf) if known else standings / BEHIND
+    highest = levels[0] * (levels[-1] / levels[0]) ** NUMBERS.first_slice_exponent * (1.0 + 1e-9)
+    return max(level for level in levels if level <= highest)
 
 
 class RowList:
-    """Rows so far, and how many trials ran at once at most. Read it, do not change it."""
+    """The rows so far and the state of the trials behind them. Read it, do not change it.
+
+    - ``trial``, ``step``, ``standing``: the rows.
+    - ``lowest``: the best standing of each trial.
+    - ``last_step``: the step of the newest row of each trial.
+    - ``run_lengths``: the last step of trials that ran to their end.
+    - ``paused``: trials that wait for a slice.
+    - ``failed``: trials with an infinite loss.
+    - ``scouts``: trials with the tag `SCOUT`.
+    - ``running``: trials that run now.
+    - ``workers``: the most trials that ran at once.
+    - ``cost``: the sum of all reported costs.
+    - ``unit_costs``: the lower median of the cost of a unit of each trial.
+    - ``units_since_limit``: units trained since the time limit was set.
+    - ``first_grant``: the first grant of each trial, which ends its first slice.
+    """
 
     def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        self.levels = slice_levels(problem.budget)
-        self.first = first_level(problem)
-        self.granted: dict[int, float] = {}  # where the first slice of each trial ends
+        self.change_problem(problem)
         self.trial: list[int] = []
         self.step: list[float] = []
         self.standing: list[float] = []
-        self.last: dict[int, float] = {}  # the step of the newest row of each trial
         self.lowest: dict[int, float] = {}
-        self.ends: dict[int, float] = {}  # the last step of trials that ran to their end
-        self.dead: set[int] = set()
+        self.last_step: dict[int, float] = {}
+        self.run_lengths: dict[int, float] = {}
+        self.paused: dict[int, PausedTrial] = {}
+        self.failed: set[int] = set()
         self.scouts: set[int] = set()
-        self.waiting: dict[
-            int, tuple[float, float]
-        ] = {}  # paused trials: what they have used, where their next slice ends
-        self.cost = 0.0
-        self.unit_costs: dict[int, float] = {}  # the lower median of what a unit of each trial cost
-        self._unit_costs: dict[int, list[float]] = {}
-        self._named = False  # whether the study's cost metric was ever reported
-        self.recent = 0.0  # units since the time limit was set
-        self._opening: tuple[int, float, float] | None = None  # the first report since then
-        self._opened = False  # whether a trial has reported or ended since then
         self.running: set[int] = set()
         self.workers = 1
+        self.cost = 0.0
+        self.unit_costs: dict[int, float] = {}
+        self.units_since_limit = 0.0
+        self.first_grant: dict[int, float] = {}
+        self._all_unit_costs: dict[int, list[float]] = {}
+        self._cost_metric_seen = False
+        self._first_report: tuple[int, float, float] | None = None
+        self._begun = False
 
-    def reported(self, trial: Trial) -> None:
-        """Take the newest report of a trial in."""
+    def levels_reached(self, step: float) -> int:
+        """Return the number of levels at or below ``step``."""
+        return bisect_right(self.levels, step * (1.0 + 1e-9))
+
+    def startup_time(self, begin: float) -> float:
+        """Return the time from ``begin`` to the first report beyond the training it reports:
+        workers start, data is loaded. 0 where a trial ended before anything was reported."""
+        if self._first_report is None:
+            return 0.0
+        trial, units, time = self._first_report
+        return max(time - begin - units * self.unit_costs[trial], 0.0)
+
+    def change_problem(self, problem: Problem) -> None:
+        """Take in a changed problem."""
+        self.problem = problem
+        self.levels = slice_levels(problem.budget)
+        self.first_slice_end = first_slice_end(problem)
+
+    def begin_time_limit(self) -> None:
+        """Count from now on what a new time limit needs."""
+        self.units_since_limit, self._first_report, self._begun = 0.0, None, False
+
+    def add_report(self, trial: Trial) -> None:
+        """Take in the newest report of a trial."""
         point = trial.curve[-1]
         if point.loss is None:
-            self.died(trial)
+            self.add_failure(trial)
             return
         self.lowest[trial.id] = min(point.standing, self.lowest.get(trial.id, math.inf))
-        begun = self.reached(self._first_end(trial)) - 1
-        if self.reached(point.step) > max(self.reached(self.last.get(trial.id, -1.0)), begun):
+        within_first_slice = self.levels_reached(self._first_slice_end(trial)) - 1
+        last = self.levels_reached(self.last_step.get(trial.id, -1.0))
+        if self.levels_reached(point.step) > max(last, within_first_slice):
             self._append(trial.id, point.step, self.lowest[trial.id])
 
-    def paid(self, report: Reported, units: float) -> None:
-        """Take in what a report of that many further ``units`` cost.
+    def add_cost(self, report: Reported, units: float) -> None:
+        """Take in the cost of a report of that many further ``units``.
 
-        A study's cost metric that is never reported is measured in seconds; once it is, seconds do
-        not mix with it.
+        A study's cost metric that is never reported is measured in seconds; once it is reported,
+        seconds no longer count.
         """
         cost, trial = report.cost, report.trial
         named = self.problem.cost is not None and report.metrics.get(self.problem.cost) is not None
-        if named and not self._named:
-            self._named = True
-            self._unit_costs.clear()
+        if named and not self._cost_metric_seen:
+            self._cost_metric_seen = True
+            self._all_unit_costs.clear()
             self.unit_costs.clear()
-        self.recent += max(units, 0.0)
+        self.units_since_limit += max(units, 0.0)
         if cost is not None and math.isfinite(cost):
             self.cost += cost
-            if units > 0.0 and cost > 0.0 and named == self._named:
-                known = self._unit_costs.setdefault(trial, [])
+            if units > 0.0 and cost > 0.0 and named == self._cost_metric_seen:
+                known = self._all_unit_costs.setdefault(trial, [])
                 insort(known, cost / units)
                 self.unit_costs[trial] = known[(len(known) - 1) // 2]
-                if not self._opened:
-                    self._opening = trial, units, report.time
-        self._opened = True
+                if not self._begun:
+                    self._first_report = trial, units, report.time
+        self._begun = True
 
-    def opening(self, begin: float) -> float:
-        """How long it took from ``begin`` to the first report beyond what that training takes:
-        workers start, data is loaded. None of it where a trial ended before anything was reported."""
-        if self._opening is None:
-            return 0.0
-        trial, units, time = self._opening
-        return max(time - begin - units * self.unit_costs[trial], 0.0)
-
-    def timed(self) -> None:
-        """A time limit was set: it begins now."""
-        self.recent, self._opening, self._opened = 0.0, None, False
-
-    def ended(self, trial: Trial) -> None:
-        """Take the end of a trial in."""
-        self._opened = True
+    def add_end(self, trial: Trial) -> None:
+        """Take in the end of a trial."""
+        self._begun = True
         last = trial.last
         if trial.status == "completed" and last is not None:
-            self.ends[trial.id] = last.step
+            self.run_lengths[trial.id] = last.step
         if trial.status == "failed":
-            self.died(trial)
+            self.add_failure(trial)
         elif (
-            last is not None and last.loss is not None and last.step > self.last.get(trial.id, -1.0)
+            last is not None
+            and last.loss is not None
+            and last.step > self.last_step.get(trial.id, -1.0)
         ):
             self._append(trial.id, last.step, self.lowest[trial.id])
 
-    def died(self, trial: Trial) -> None:
-        """An infinite loss at the next level, at the end of its first slice at the earliest; once.
-        Where no other run has a row, a model would take a failure for what early training is
-        like."""
-        if trial.id not in self.dead:
-            self.dead.add(trial.id)
-            finite = max(
-                (point.step for point in trial.curve if point.loss is not None), default=0.0
-            )
-            next_level = self.levels[min(self.reached(finite), len(self.levels) - 1)]
-            step = max(next_level, self._first_end(trial))
-            if step > self.last.get(trial.id, -1.0):
-                self._append(trial.id, step, math.inf)
+    def add_failure(self, trial: Trial) -> None:
+        """Append an infinite loss at the next level, once, at the end of the first slice at the
+        earliest: where no other run has a row, a model would take a failure for what early training
+        is like."""
+        if trial.id in self.failed:
+            return
+        self.failed.add(trial.id)
+        finite = max((point.step for point in trial.curve if point.loss is not None), default=0.0)
+        next_level = self.levels[min(self.levels_reached(finite), len(self.levels) - 1)]
+        step = max(next_level, self._first_slice_end(trial))
+        if step > self.last_step.get(trial.id, -1.0):
+            self._append(trial.id, step, math.inf)
 
-    def retried(self, trial: Trial) -> None:
-        """Forget the infinite loss of a trial that is tried again."""
-        self.dead.discard(trial.id)
+    def forget_failure(self, trial: Trial) -> None:
+        """Remove the infinite loss of a trial that is tried again."""
+        self.failed.discard(trial.id)
         kept = [
             row
-            for row, who in enumerate(self.trial)
-            if who != trial.id or self.standing[row] < math.inf
+            for row, owner in enumerate(self.trial)
+            if owner != trial.id or self.standing[row] < math.inf
         ]
-        self.trial, self.step, self.standing = (
-            [self.trial[row] for row in kept],
-            [self.step[row] for row in kept],
-            [self.standing[row] for row in kept],
-        )
-        self.last.pop(trial.id, None)
-        self.last |= {
-            who: step for who, step in zip(self.trial, self.step, strict=True) if who == trial.id
-        }
+        self.trial = [self.trial[row] for row in kept]
+        self.step = [self.step[row] for row in kept]
+        self.standing = [self.standing[row] for row in kept]
+        self.last_step.pop(trial.id, None)
+        for owner, step in zip(self.trial, self.step, strict=True):
+            if owner == trial.id:
+                self.last_step[owner] = step
 
-    def moved(self, trial: Trial) -> None:
-        """Take what became of a trial in: whether it runs, and whether it waits for another
-        slice."""
+    def change_status(self, trial: Trial) -> None:
+        """Take in whether a trial runs, and whether it waits for another slice."""
         (self.running.add if trial.status == "running" else self.running.discard)(trial.id)
         self.workers = max(self.workers, len(self.running))
-        self.waiting.pop(trial.id, None)
-        if trial.status == "paused" and trial.id in self.last and trial.id not in self.dead:
-            reached = self.reached(max(trial.budget, trial.granted))
+        self.paused.pop(trial.id, None)
+        if trial.status == "paused" and trial.id in self.last_step and trial.id not in self.failed:
+            reached = self.levels_reached(max(trial.budget, trial.granted))
             if reached < len(self.levels):
-                self.waiting[trial.id] = trial.budget, self.levels[reached]
+                self.paused[trial.id] = PausedTrial(trial.id, trial.budget, self.levels[reached])
 
-    def _first_end(self, trial: Trial) -> float:
-        """Up to where a run gives no row: where its first slice ends."""
-        return min(self.first, self.granted.get(trial.id, 0.0))
+    def _first_slice_end(self, trial: Trial) -> float:
+        """Return the step before which the trial gives no row."""
+        return min(self.first_slice_end, self.first_grant.get(trial.id, 0.0))
 
     def _append(self, trial: int, step: float, standing: float) -> None:
-        self.last[trial] = step
+        self.last_step[trial] = step
         self.trial.append(trial)
         self.step.append(step)
         self.standing.append(standing)
 
-    def reached(self, step: float) -> int:
-        """How many levels lie at or below ``step``."""
-        return bisect_right(self.levels, step * (1.0 + 1e-9))
-
 
 @dataclass(frozen=True)
 class CurveTable(Fold[RowList]):
-    """How to keep `RowList`."""
+    """The fold that keeps `RowList` up to date."""
 
     def begin(self, problem: Problem) -> RowList:
-        """Nothing was seen."""
+        """Return an empty list."""
         return RowList(problem)
 
     def step(self, state: RowList, event: Event, before: Trial | None, trial: Trial | None) -> None:
-        """Take one event in."""
+        """Take in one event."""
         if isinstance(event, StudyChanged) and event.problem is not None:
-            state.problem = Problem.from_json(event.problem)
-            state.levels = slice_levels(state.problem.budget)
-            state.first = first_level(state.problem)
+            state.change_problem(Problem.from_json(event.problem))
         if isinstance(event, StudyChanged) and event.totals and event.totals.timeout is not None:
-            state.timed()
+            state.begin_time_limit()
         if isinstance(event, TrialAdded) and event.tag.get(SCOUT):
             state.scouts.add(event.trial)
         if isinstance(event, BudgetGranted):
-            state.granted.setdefault(event.trial, event.budget)
+            state.first_grant.setdefault(event.trial, event.budget)
         if trial is None or before is None or trial is before:
             return
         if isinstance(event, Reported):
-            if trial.curve[-1].step == event.step:  # a late report of a lower step is no news
-                state.reported(trial)
-            state.paid(event, event.step - before.budget)
+            # a late report of a lower step gives no row
+            if trial.curve[-1].step == event.step:
+                state.add_report(trial)
+            state.add_cost(event, event.step - before.budget)
         elif isinstance(event, Ended):
-            state.ended(trial)
+            state.add_end(trial)
         elif isinstance(event, Retried):
-            state.retried(trial)
+            state.forget_failure(trial)
         if trial.status != before.status or trial.status == "paused":
-            state.moved(trial)
+            state.change_status(trial)
+
+
+K = TypeVar("K")
+
+
+class Kept(Generic[K]):
+    """A ``value`` kept between decisions. Pages ask for forecasts from several threads, hence the
+    ``lock``."""
+
+    def __init__(self, make: Callable[[], K]) -> None:
+        self.lock, self.make, self.value = threading.Lock(), make, make()
+
+    def clear(self) -> None:
+        """Begin again with an empty value."""
+        self.value = self.make()
+
+
+@dataclass(frozen=True)
+class CurveRowCache(Fold[Kept[K]]):
+    """A cache of what ``make`` makes, cleared when rows may have gone: a trial is retried, or the
+    problem changes. Clearing it changes time, never results.
+
+        kept = history.derive(CurveRowCache(_Factors))
+        with kept.lock: ...
+    """
+
+    make: Callable[[], K]
+
+    def begin(self, problem: Problem) -> Kept[K]:
+        """Return an empty cache."""
+        del problem
+        return Kept(self.make)
+
+    def step(self, state: Kept[K], event: Event, before: Trial | None, trial: Trial | None) -> None:
+        """Clear the cache where rows may have gone."""
+        if isinstance(event, Retried) or (
+            isinstance(event, StudyChanged) and event.problem is not None
+        ):
+            state.clear()

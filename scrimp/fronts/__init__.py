@@ -1,1 +1,1 @@
-"""Several objectives as arrays: domination, hypervolumes, boxes."""
+"""Multi-objective arithmetic on arrays: dominance, hypervolume, Pareto fronts."""

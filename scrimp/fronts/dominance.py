@@ -1,31 +1,38 @@
-"""Which of several losses are not beaten in everything: non-dominated points, fronts and crowding.
+"""Dominance between several losses: non-dominated points, fronts, crowding, attainment.
 
 Losses (n, m): one row per point, one column per objective, lower is better. A row dominates another
 that it equals or beats in every objective and beats in one:
 
     a dominates b:   all(a <= b) and any(a < b)
 
-Equal rows do not dominate each other: they stand on the same front. A row with NaN is known in part
-only: it dominates nothing and comes after all fronts. An infinite loss is as bad, or as good, as
-can be.
+Equal rows do not dominate each other: they are on the same front. A row with NaN is partly unknown:
+it dominates nothing and comes after all fronts. Infinite losses are the worst, or the best, possible.
 
     front_ranks(np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]))         # [0, 0, 1]
 
+*Attainment*: a run attains a point if one of its losses is at least as good in both objectives. The
+surface of share q is the boundary of the region that at least q of all runs attain: 0.5 gives the
+median front, 0.25 that of the best quarter.
+
+    attained([np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]])], 1.0)     # [[0.5, 1.0]]
+
 Deb, Pratap, Agarwal, Meyarivan, "A fast and elitist multiobjective genetic algorithm: NSGA-II",
-2002.
+2002; Fonseca, Fleming, "On the performance assessment and comparison of stochastic multiobjective
+optimizers", 1996.
 """
+
+import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-
-__all__ = ["crowding_distances", "dominated_by", "front_ranks", "non_dominated"]
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 
 def dominated_by(losses: Array, point: Array) -> Mask:
-    """Which rows of losses (n, m) the point (m,) dominates, (n,).
+    """True for rows of losses (n, m) that the point (m,) dominates, (n,).
 
     >>> dominated_by(np.array([[1.0, 1.0], [0.0, 2.0]]), np.array([0.0, 1.0])).tolist()
     [True, True]
@@ -36,7 +43,7 @@ def dominated_by(losses: Array, point: Array) -> Mask:
 
 
 def non_dominated(losses: Array) -> Mask:
-    """Which rows of losses (n, m) no other row dominates, (n,); none with NaN.
+    """True for rows of losses (n, m) that no other row dominates, (n,); False for rows with NaN.
 
     >>> non_dominated(np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])).tolist()
     [True, True, False]
@@ -55,8 +62,8 @@ def non_dominated(losses: Array) -> Mask:
 
 
 def _staircase(losses: Array, order: NDArray[np.intp]) -> Mask:
-    """The same for two objectives, whose rows come in lexicographic order: each must go below all
-    before it, or repeat the last that did."""
+    """`non_dominated` for two objectives, with rows in lexicographic order: each must be below all
+    before it, or repeat the last that was."""
     second = losses[order, 1]
     below = np.concatenate([[np.inf], np.minimum.accumulate(second)[:-1]])
     step = second < below
@@ -69,8 +76,8 @@ def _staircase(losses: Array, order: NDArray[np.intp]) -> Mask:
 
 
 def front_ranks(losses: Array) -> NDArray[np.int64]:
-    """The front of each row of losses (n, m): 0 for what nothing dominates, 1 for what only that
-    dominates, and so on (n,); rows with NaN have the rank after the last.
+    """Return the front of each row of losses (n, m): 0 for non-dominated rows, 1 for rows that only
+    those dominate, and so on (n,); rows with NaN have the rank after the last.
 
     >>> front_ranks(np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [2.0, 1.0]])).tolist()
     [0, 0, 1, 2]
@@ -87,8 +94,8 @@ def front_ranks(losses: Array) -> NDArray[np.int64]:
 
 
 def crowding_distances(losses: Array) -> Array:
-    """How lonely each row of one front (n, m) is: the gaps between its neighbours along each
-    objective, as shares of the front's extent, summed (n,); infinite at the ends.
+    """Return the crowding distance of each row of one front (n, m): the gaps between its neighbours
+    along each objective, as shares of the front's extent, summed (n,); infinite at the ends.
 
     >>> crowding_distances(np.array([[0.0, 2.0], [1.0, 1.0], [2.0, 0.0]])).tolist()
     [inf, 2.0, inf]
@@ -102,3 +109,27 @@ def crowding_distances(losses: Array) -> Array:
         if 0 < extent < np.inf:
             total[order[1:-1]] += (ordered[2:] - ordered[:-2]) / extent
     return total
+
+
+def attained(runs: Sequence[Array], share: float) -> Array:
+    """Return the corners (k, 2), sorted by the first objective, of the region that at least ``share`` of
+    the runs attain, each given by its losses (n, 2).
+
+    >>> attained([np.array([[0.0, 1.0]]), np.array([[0.5, 0.5]])], 0.5).tolist()
+    [[0.0, 1.0], [0.5, 0.5]]
+    """
+    needed = max(1, math.ceil(share * len(runs) - 1e-9))
+    places = np.unique(np.concatenate([losses[:, 0] for losses in runs]))
+    # The best second loss of each run (R, p) among rows at least as good in the first.
+    best = np.stack([_best_by(losses, places) for losses in runs])
+    reached = np.sort(best, axis=0)[needed - 1]
+    steps = np.isfinite(reached)
+    steps[1:] &= reached[1:] < reached[:-1]
+    return np.column_stack([places[steps], reached[steps]])
+
+
+def _best_by(losses: Array, places: Array) -> Array:
+    """Return the smallest second loss up to each of the places (p,); infinite before the first."""
+    order = np.argsort(losses[:, 0], kind="stable")
+    least = np.concatenate([[np.inf], np.minimum.accumulate(losses[order, 1])])
+    return np.asarray(least[np.searchsorted(losses[order, 0], places, side="right")])

@@ -1,10 +1,9 @@
-"""Factorising covariance matrices: L L^T = K with as little added to the diagonal as it takes.
+"""Factors of covariance matrices: L L^T = K, with as little added to the diagonal as possible.
 
 LAPACK is called directly and in place, because at n = 50 the usual wrappers cost more than the
 arithmetic. Factors are lower triangular, Fortran ordered, and zero above the diagonal.
 
-    # ladder of jitter; NumericalError when hopeless
-    factor = cholesky(covariance)
+    factor = cholesky(covariance)              # NumericalError if no jitter is enough
     solve(factor, y), log_determinant(factor), grow(factor, cross, corner)
 """
 
@@ -14,32 +13,18 @@ from scipy.linalg import blas, lapack
 
 from scrimp.errors import NumericalError
 
-__all__ = [
-    "JITTERS",
-    "cholesky",
-    "cholesky_in_place",
-    "grow",
-    "grow_inverse",
-    "inverse_factor",
-    "inverse_lower",
-    "log_determinant",
-    "multiply_lower",
-    "solve",
-    "solve_lower",
-    "solve_lower_transposed",
-]
-
 Array = NDArray[np.float64]
 
 JITTERS = (1e-12, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
-"""What is tried after 0, relative to the mean of the diagonal."""
+"""Jitters tried after 0, relative to the mean of the diagonal; convention of GP libraries."""
 
-_SMALL = 128  # up to this size a copy costs less than clearing a triangle from Python
+_MAX_SIZE_TO_COPY = 128
+"""Up to this size a copy of the matrix costs less than clearing a triangle from Python (measured)."""
 
 
 def cholesky(matrix: Array, scale: float | None = None) -> Array:
-    """Lower factor (n, n) of a symmetric matrix, which is left as it is; jitter is relative to
-    ``scale`` (mean diagonal).
+    """Return the lower factor (n, n) of a symmetric matrix, which is left as it is. Jitter is
+    relative to ``scale``, by default the mean of the diagonal.
 
     >>> float(cholesky(np.array([[4.0, 2.0], [2.0, 3.0]]))[1, 0])
     1.0
@@ -48,30 +33,28 @@ def cholesky(matrix: Array, scale: float | None = None) -> Array:
 
 
 def cholesky_in_place(matrix: Array, scale: float | None = None) -> Array:
-    """`cholesky` of a Fortran-ordered symmetric matrix whose memory is reused.
+    """Return `cholesky` of a Fortran-ordered symmetric matrix, whose memory is reused.
 
-    Tries jitter 0 first, then the ladder. The upper triangle still holds the matrix after a
-    failure, so no copy is kept.
+    The upper triangle still holds the matrix after a failure without jitter, so no copy is kept.
     """
-    if len(matrix) <= _SMALL:
+    if len(matrix) <= _MAX_SIZE_TO_COPY:
         factor, info = lapack.dpotrf(matrix, lower=1, clean=1, overwrite_a=0)
         if info == 0 and np.isfinite(factor.diagonal().sum()):
             return np.asarray(factor)
     diagonal = matrix.diagonal().copy()
     factor, info = lapack.dpotrf(matrix, lower=1, clean=0, overwrite_a=1)
-    # LAPACK lets NaN and infinity through without complaint; both reach the diagonal of their row
+    # LAPACK does not report NaN or infinity; both reach the diagonal of their row.
     if info != 0 or not np.isfinite(factor.diagonal().sum()):
-        factor = _climb(factor, diagonal, float(diagonal.mean()) if scale is None else scale)
-    return _cleared(factor)
+        factor = _with_jitter(factor, diagonal, float(diagonal.mean()) if scale is None else scale)
+    return _clear_upper(factor)
 
 
-def _climb(matrix: Array, diagonal: Array, scale: float) -> Array:
-    """The jitter ladder. Refusing NaN first: no jitter helps there, and the remedy is another
-    one."""
+def _with_jitter(matrix: Array, diagonal: Array, scale: float) -> Array:
+    """Factorise with the first of `JITTERS` that works. The matrix is in the upper triangle."""
     if not (np.isfinite(diagonal).all() and np.isfinite(np.triu(matrix, 1)).all()):
         raise NumericalError(
-            "the covariance matrix holds NaN or infinite entries, which no jitter repairs; "
-            "check inputs, targets and hyperparameters for values that are not finite"
+            "the covariance matrix has NaN or infinite entries; check inputs, targets and"
+            " hyperparameters for values that are not finite"
         )
     for jitter in JITTERS:
         trial = np.array(np.triu(matrix, 1).T, order="F")
@@ -81,13 +64,13 @@ def _climb(matrix: Array, diagonal: Array, scale: float) -> Array:
             return np.asarray(factor)
     raise NumericalError(
         f"a {len(diagonal)} x {len(diagonal)} covariance matrix is not positive definite even with"
-        f" {JITTERS[-1]:g} x its scale ({scale:.3g}) on the diagonal; the kernel is not a valid"
-        " covariance or its scale overflowed: check the kernel's formula and bounds"
+        f" {JITTERS[-1]:g} x its scale ({scale:.3g}) added to the diagonal; the kernel is not a valid"
+        " covariance, or its scale overflowed: check the kernel's formula and bounds"
     )
 
 
-def _cleared(factor: Array) -> Array:
-    """Zeros above the diagonal, in blocks so that small matrices cost one call."""
+def _clear_upper(factor: Array) -> Array:
+    """Set entries above the diagonal to zero, in blocks, so that small matrices cost one call."""
     size = len(factor)
     for start in range(0, size, 64):
         stop = min(start + 64, size)
@@ -107,21 +90,16 @@ def solve(factor: Array, right: Array) -> Array:
     return np.asarray(solution)
 
 
-def solve_lower(factor: Array, right: Array) -> Array:
-    """L^-1 b for b (n, F)."""
-    return np.asarray(blas.dtrsm(1.0, factor, right, lower=1))
-
-
-def solve_lower_transposed(factor: Array, right: Array) -> Array:
-    """L^-T b for b (n, F)."""
-    return np.asarray(blas.dtrsm(1.0, factor, right, lower=1, trans_a=1))
+def solve_lower(factor: Array, right: Array, *, transposed: bool = False) -> Array:
+    """L^-1 b or L^-T b for b (n, F)."""
+    return np.asarray(blas.dtrsm(1.0, factor, right, lower=1, trans_a=transposed))
 
 
 def multiply_lower(
     lower: Array, right: Array, *, transposed: bool = False, overwrite: bool = False
 ) -> Array:
-    """L b or L^T b for b (n, F) and L lower triangular, at half the cost of a full product; b may
-    be overwritten."""
+    """L b or L^T b for b (n, F) and L lower triangular, at half the cost of a full product. With
+    ``overwrite`` the memory of b may be reused."""
     return np.asarray(
         blas.dtrmm(1.0, lower, right, lower=1, trans_a=transposed, overwrite_b=overwrite)
     )
@@ -140,8 +118,8 @@ def inverse_factor(factor: Array) -> Array:
 
 
 def grow(factor: Array, cross: Array, corner: Array) -> Array:
-    """The factor of [[K, B], [B^T, C]] from that of K, with B (n, k) and C (k, k): O(n^2 k) instead
-    of O((n + k)^3)."""
+    """Return the factor of [[K, B], [B^T, C]] from that of K, with B (n, k) and C (k, k): O(n^2 k)
+    instead of O((n + k)^3)."""
     old, added = cross.shape
     grown = np.zeros((old + added, old + added), order="F")
     grown[:old, :old] = factor
@@ -152,8 +130,8 @@ def grow(factor: Array, cross: Array, corner: Array) -> Array:
 
 
 def grow_inverse(inverse: Array, grown: Array) -> Array:
-    """The inverse of a grown factor from that of the old: [[L, 0], [B, C]]^-1 = [[L^-1, 0], [-C^-1
-    B L^-1, C^-1]]."""
+    """Return the inverse of a grown factor from that of the old one:
+    [[L, 0], [B, C]]^-1 = [[L^-1, 0], [-C^-1 B L^-1, C^-1]]."""
     old = len(inverse)
     whole = np.zeros_like(grown, order="F")
     whole[:old, :old] = inverse

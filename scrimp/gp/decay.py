@@ -1,24 +1,70 @@
-"""How much of a learning curve's first error is left after a share of the budget: an average of
-exponential decays.
+"""Exponential decay of learning curves towards a function of the configuration.
+
+`decay`: the part of a curve's first error that is left at rho, an average of exponential decays:
 
     kappa(rho) = E[exp(-lambda rho)] = (beta / (beta + rho))^alpha,    lambda ~ Gamma(shape alpha, mean rate), beta = alpha / rate
 
-A sum of exponentials with unknown rates has this mean, and Cov(exp(-lambda rho), exp(-lambda
-rho')) = kappa(rho + rho')
-- kappa(rho) kappa(rho'): the curves' own covariance. Swersky, Snoek, Adams, Freeze-Thaw Bayesian
-  Optimization, 2014.
+The curves have the covariance Cov(exp(-lambda rho), exp(-lambda rho')) = kappa(rho + rho') -
+kappa(rho) kappa(rho').
 
-    value, pull = decay(rho, shape, rate)
+`DecayPrior`: the prior over (x, rho) with k_x over configurations and the size g of the decay; d is
+the share of k_x that decays too:
+
+    k = k_x [1 - d (kappa(rho) + kappa(rho') - d kappa(rho + rho'))] + (g - d m)^2 (kappa(rho + rho') - kappa(rho) kappa(rho'))
+    mean = m + (g - d m) kappa(rho)
+
+Mean and covariance share parameters. With d = 0 all configurations share one deviation of the
+curve; ``separate`` gives each configuration its own. Whatever depends on budgets alone is computed
+on the few distinct budgets and spread by products with indicator matrices.
+
+`SharedDecayPosterior`: the likelihood of the prior with d = 0 and a shared curve at the cost of the
+configurations, not of the observations. With k distinct configurations among n rows and L budgets,
+E (n, k) and Z (n, L) say which row belongs to which, and the covariance of the targets is
+
+    K = E K_x E^T + Z B Z^T + s I,        B = g^2 (kappa(rho + rho') - kappa(rho) kappa(rho'))
+
+With c the number of rows of each configuration, the columns of Q = E c^-1/2 are orthonormal, and
+M = c^1/2 K_x c^1/2 + s I gives
+
+    A^-1 = (E K_x E^T + s I)^-1 = Q M^-1 Q^T + (I - Q Q^T) / s
+    K^-1 = A^-1 - A^-1 Z T Z^T A^-1,        G = Z^T A^-1 Z,    T = (I + B G)^-1 B
+    log |K| = log |M| + (n - k) log s + log |I + B G|
+
+so that only M is factorised: k^3 instead of n^3, with the values and gradients of the dense
+formula. Notation in the code: with R = [Z, r] and P = Q^T R, every product needed is R^T A^-1 R =
+P^T M^-1 P + (R^T R - P^T P) / s.
+
+    prior = DecayPrior(kernel_by_name("matern52-ard", columns), share=0.0)
+    maximum_a_posteriori(SharedDecayPosterior.of(prior, NOISE, x, y), starts, SearchSettings())
+
+Swersky, Snoek, Adams, Freeze-Thaw Bayesian Optimization, 2014; Tiao, Klein, Archambeau, Seeger,
+Model-based Asynchronous Hyperparameter and Neural Architecture Search, 2020. Woodbury's identity:
+Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, section A.3.
 """
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import blas
 
-__all__ = ["decay", "decay_slope"]
+from scrimp.gp.cholesky import cholesky_in_place, inverse_lower, log_determinant, solve
+from scrimp.gp.hyperparameters import Hyperparameter, LogNormal, ParameterVector, Uniform
+from scrimp.gp.kernel import Array, Kernel, with_fields
+from scrimp.gp.marginal_likelihood import LogPosterior
+from scrimp.gp.process import CONSTANT_MEAN, Prior
 
-Array = NDArray[np.float64]
+SHAPE = Hyperparameter("decay_shape", LogNormal(0.0, 1.5), bounds=(1e-2, 250.0), initial=1.0)
+RATE = Hyperparameter("decay_rate", LogNormal(1.5, 1.5), bounds=(1e-3, 500.0), initial=3.0)
+SIZE = Hyperparameter("decay_size", LogNormal(0.0, 1.0), bounds=(1e-3, 20.0), initial=0.5)
+"""Height of a curve's start above its end, in standard deviations of the targets; early values are
+often several above."""
+DECAYING_SHARE = Hyperparameter(
+    "decay_share", Uniform(0.0, 1.0), bounds=(0.0, 1.0), encoding="logit", initial=0.5
+)
 
 
 def decay(
@@ -46,3 +92,377 @@ def decay_slope(rho: Array, shape: float, rate: float) -> Array:
     grown = rho * (rate / shape)
     slope: Array = -rate * np.exp(-(shape + 1.0) * np.log1p(grown))
     return slope
+
+
+def same_rows(x1: Array, x2: Array) -> Array:
+    """[x1_i = x2_j] as 0 or 1 (n, m); rows are compared bit by bit."""
+    known: dict[bytes, int] = {}
+    ids = [
+        np.array([known.setdefault(row.tobytes(), len(known)) for row in x], dtype=np.intp)
+        for x in (x1, x2)
+    ]
+    return np.asarray(ids[0][:, None] == ids[1], dtype=np.float64)
+
+
+class _Levels:
+    """The distinct budgets of rows: values (L,) and the indicator (n, L) of each row's level."""
+
+    def __init__(self, rho: Array) -> None:
+        self.values, index = np.unique(rho, return_inverse=True)
+        self.indicator = np.zeros((len(rho), len(self.values)))
+        self.indicator[np.arange(len(rho)), index] = 1.0
+
+
+def _levels(rho: Array) -> _Levels:
+    """The levels of these rows, cached because a fit asks for the same ones many times."""
+    return _cached_levels(rho.tobytes())
+
+
+@lru_cache(maxsize=16)
+def _cached_levels(rho: bytes) -> _Levels:
+    return _Levels(np.frombuffer(rho))
+
+
+@dataclass(frozen=True, eq=False)
+class DecayPrior(Prior):
+    """Exponential decay towards a function of the configuration; the module has the formulas.
+
+    ``share``: d, or None to learn it. ``separate``: each configuration has its own curve.
+    """
+
+    base: Kernel
+    share: float | None = None
+    separate: bool = False
+    scalars: Array = field(
+        default_factory=lambda: np.array(
+            [0.0, SHAPE.start, RATE.start, SIZE.start, DECAYING_SHARE.start]
+        )
+    )
+
+    @cached_property
+    def parameters(self) -> tuple[Hyperparameter, ...]:
+        learned = (CONSTANT_MEAN, SHAPE, RATE, SIZE, DECAYING_SHARE)
+        return (*(learned if self.share is None else learned[:-1]), *self.base.parameters)
+
+    @property
+    def _own(self) -> int:
+        return 5 if self.share is None else 4
+
+    @property
+    def values(self) -> Array:
+        return np.concatenate([self.scalars[: self._own], self.base.values])
+
+    def with_values(self, values: Array) -> "DecayPrior":
+        scalars = np.append(values[: self._own], [DECAYING_SHARE.start] * (5 - self._own))
+        return with_fields(self, scalars=scalars, base=self.base.with_values(values[self._own :]))
+
+    @property
+    def _numbers(self) -> tuple[float, float, float, float, float]:
+        """m, alpha, rate, g - d m and d."""
+        mean, shape, rate, size, learned = (float(v) for v in self.scalars)
+        share = learned if self.share is None else self.share
+        return mean, shape, rate, size - share * mean, share
+
+    def length_scales(self, dimension: int) -> Array:
+        """Length-scales of the configuration's kernel; unknown along the budget."""
+        return np.append(self.base.length_scales(dimension - 1), np.nan)
+
+    @property
+    def additive(self) -> bool:
+        """True if the covariance is k_x plus that of one curve, which all configurations share."""
+        return self.share == 0.0 and not self.separate
+
+    def curve_and_pullback(
+        self, rho: Array
+    ) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
+        """Return the mean (L,) and the curve's covariance B (L, L) of an `additive` prior at budgets
+        rho, and pull(dm, dB) -> gradient of the scalars."""
+        mean, shape, rate, left, _ = self._numbers
+        along = mean + left * decay(rho, shape, rate)[0]
+        return (
+            along,
+            self._tables(rho, rho)[1],
+            lambda dm, db: self._pull_scalars(rho, dm, db, None),
+        )
+
+    def mean(self, x: Array) -> Array:
+        mean, shape, rate, left, _ = self._numbers
+        return mean + left * decay(x[:, -1], shape, rate)[0]
+
+    def variance(self, x: Array) -> Array:
+        _, shape, rate, left, share = self._numbers
+        once, twice = decay(x[:, -1], shape, rate)[0], decay(2.0 * x[:, -1], shape, rate)[0]
+        factor = 1.0 - share * (2.0 * once - share * twice)
+        return self.base.diagonal(x[:, :-1]) * factor + left**2 * (twice - once**2)
+
+    def covariance(self, x1: Array, x2: Array) -> Array:
+        covariance = self.base(x1[:, :-1], x1[:, :-1] if x2 is x1 else x2[:, :-1])
+        first = _levels(x1[:, -1])
+        second = first if x2 is x1 else _levels(x2[:, -1])
+        factor, added = self._tables(first.values, second.values)
+        return self._combined(covariance, (x1, x2), (first, second), factor, added)
+
+    def _tables(self, rho1: Array, rho2: Array) -> tuple[Array, Array]:
+        """The factor of k_x and the term added to it, for pairs of budgets."""
+        _, shape, rate, left, share = self._numbers
+        once1, once2 = decay(rho1, shape, rate)[0], decay(rho2, shape, rate)[0]
+        both = decay(rho1[:, None] + rho2, shape, rate)[0]
+        return 1.0 - share * (once1[:, None] + once2 - share * both), left**2 * (
+            both - np.outer(once1, once2)
+        )
+
+    def _combined(
+        self,
+        covariance: Array,
+        x: tuple[Array, Array],
+        levels: tuple[_Levels, _Levels],
+        factor: Array,
+        added: Array,
+    ) -> Array:
+        """Return k_x times the factor plus the added term, in the memory of k_x."""
+        first, second = levels
+        if self.share != 0.0:
+            covariance *= _spread(first, factor, second)
+        deviation = _spread(first, added, second)
+        if self.separate:
+            deviation *= same_rows(x[0][:, :-1], x[1][:, :-1])
+        covariance += deviation
+        return covariance
+
+    def value_and_pullback(self, x: Array) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
+        base, pull_base = self.base.value_and_pullback(x[:, :-1])
+        levels = _levels(x[:, -1])
+        factor, added = self._tables(levels.values, levels.values)
+        same = same_rows(x[:, :-1], x[:, :-1]) if self.separate else None
+        covariance = self._combined(base.copy(), (x, x), (levels, levels), factor, added)
+
+        def pull(d_mean: Array, d_covariance: Array) -> Array:
+            d_added = (
+                levels.indicator.T
+                @ (d_covariance if same is None else d_covariance * same)
+                @ levels.indicator
+            )
+            d_per_level = levels.indicator.T @ d_mean
+            if self.share == 0.0:
+                return np.concatenate(
+                    [
+                        self._pull_scalars(levels.values, d_per_level, d_added, None),
+                        pull_base(d_covariance),
+                    ]
+                )
+            d_factor = levels.indicator.T @ (d_covariance * base) @ levels.indicator
+            d_base = d_covariance * _spread(levels, factor, levels)
+            return np.concatenate(
+                [
+                    self._pull_scalars(levels.values, d_per_level, d_added, d_factor),
+                    pull_base(d_base),
+                ]
+            )
+
+        return self.mean(x), covariance, pull
+
+    def _pull_scalars(
+        self, rho: Array, d_mean: Array, d_added: Array, d_factor: Array | None
+    ) -> Array:
+        """Return gradients of m, alpha, rate, g (and d) from those of the mean (L,) and of the two
+        tables (L, L)."""
+        mean, shape, rate, left, share = self._numbers
+        once, pull_once = decay(rho, shape, rate)
+        both, pull_both = decay(rho[:, None] + rho, shape, rate)
+        d_both = left**2 * d_added
+        d_once = left * d_mean - left**2 * (d_added + d_added.T) @ once
+        d_left = 2.0 * left * float((d_added * (both - np.outer(once, once))).sum()) + float(
+            d_mean @ once
+        )
+        d_share = -mean * d_left
+        if d_factor is not None:
+            d_both = d_both + share**2 * d_factor
+            d_once = d_once - share * (d_factor.sum(0) + d_factor.sum(1))
+            d_share += float((d_factor * (2.0 * share * both - once[:, None] - once)).sum())
+        by_once, by_both = pull_once(d_once), pull_both(d_both)
+        gradient = [
+            d_mean.sum() - share * d_left,
+            by_once[0] + by_both[0],
+            by_once[1] + by_both[1],
+            d_left,
+            d_share,
+        ]
+        return np.array(gradient[: self._own])
+
+    def cross_and_pullback(
+        self, x1: Array, x2: Array
+    ) -> tuple[Array, Array, Array, Callable[[Array, Array, Array], Array]]:
+        base, pull_base = self.base.cross_and_pullback(x1[:, :-1], x2[:, :-1])
+        diagonal, pull_diagonal = self.base.diagonal_and_pullback(x1[:, :-1])
+        first, second = _levels(x1[:, -1]), _levels(x2[:, -1])
+        factor, added = self._tables(first.values, second.values)
+        cross = self._combined(base.copy(), (x1, x2), (first, second), factor, added)
+
+        def pull(d_mean: Array, d_variance: Array, d_cross: Array) -> Array:
+            d_x = np.empty_like(x1)
+            once = self._tables(x1[:, -1], x1[:, -1])[0].diagonal() if self.share != 0.0 else 1.0
+            d_base = d_cross if self.share == 0.0 else d_cross * _spread(first, factor, second)
+            d_x[:, :-1] = pull_base(d_base) + pull_diagonal(d_variance * once)
+            d_x[:, -1] = self._pull_budget(
+                (x1, x2), d_mean, d_variance * diagonal, d_variance, (base, d_cross, second)
+            )
+            return d_x
+
+        return self.mean(x1), self.variance(x1), cross, pull
+
+    def _pull_budget(
+        self,
+        x: tuple[Array, Array],
+        d_mean: Array,
+        d_scaled: Array,
+        d_variance: Array,
+        cross: tuple[Array, Array, _Levels],
+    ) -> Array:
+        """Return the gradient of rho1 (n,) through the mean, the variance (``d_scaled`` is its
+        gradient times k_x) and the cross-covariance."""
+        _, shape, rate, left, share = self._numbers
+        rho = x[0][:, -1]
+        base, d_cross, second = cross
+        once, slope = decay(rho, shape, rate)[0], decay_slope(rho, shape, rate)
+        slope_twice = 2.0 * decay_slope(2.0 * rho, shape, rate)
+        slope_both = decay_slope(rho[:, None] + second.values, shape, rate)
+        added = left**2 * (slope_both - slope[:, None] * decay(second.values, shape, rate)[0])
+        factor = -share * (slope[:, None] - share * slope_both)
+        own = d_cross * same_rows(x[0][:, :-1], x[1][:, :-1]) if self.separate else d_cross
+        gradient: Array = left * slope * d_mean + left**2 * d_variance * (
+            slope_twice - 2.0 * once * slope
+        )
+        gradient += d_scaled * -share * (2.0 * slope - share * slope_twice)
+        gradient += ((own @ second.indicator) * added).sum(1) + (
+            ((d_cross * base) @ second.indicator) * factor
+        ).sum(1)
+        return gradient
+
+
+def _spread(first: _Levels, table: Array, second: _Levels) -> Array:
+    """Spread a table of pairs of levels (L1, L2) to pairs of rows (n, m)."""
+    return np.asarray(first.indicator @ (table @ second.indicator.T), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedDecayPosterior(LogPosterior):
+    """log p(y | x, hyperparameters) + log p(hyperparameters) under an `additive` prior; rows of one
+    configuration stand together."""
+
+    prior: DecayPrior
+    noise: Hyperparameter
+    x: Array  # (n, d + 1)
+    y: Array  # (n, F)
+    first: NDArray[np.intp]  # (k,) the first row of each configuration
+
+    @classmethod
+    def of(
+        cls, prior: DecayPrior, noise: Hyperparameter, x: Array, y: Array
+    ) -> "SharedDecayPosterior":
+        """Sort the rows by configuration."""
+        _, configs = np.unique(x[:, :-1], axis=0, return_inverse=True)
+        order = np.argsort(configs, kind="stable")
+        return cls(
+            prior, noise, x[order], y[order], np.flatnonzero(np.diff(configs[order], prepend=-1))
+        )
+
+    @cached_property
+    def vector(self) -> ParameterVector:
+        """The prior's parameters, then the noise variance."""
+        return ParameterVector((*self.prior.parameters, self.noise))
+
+    @property
+    def size(self) -> int:
+        return len(self.x)
+
+    def part(self, size: int) -> "SharedDecayPosterior":
+        """Return the posterior given whole configurations with about ``size`` rows in all."""
+        count = max(1, round(len(self.first) * size / self.size))
+        chosen = np.zeros(len(self.first), dtype=bool)
+        chosen[np.linspace(0, len(self.first) - 1, count).astype(np.intp)] = True
+        rows = np.repeat(chosen, self._counts)
+        return SharedDecayPosterior.of(self.prior, self.noise, self.x[rows], self.y[rows])
+
+    @cached_property
+    def _counts(self) -> NDArray[np.intp]:
+        return np.diff(self.first, append=len(self.x))
+
+    @cached_property
+    def _budgets(self) -> tuple[Array, Array]:
+        """The distinct budgets (L,) and Z (n, L)."""
+        rho, index = np.unique(self.x[:, -1], return_inverse=True)
+        return rho, np.eye(len(rho))[index]
+
+    def value_and_gradient(self, values: Array) -> tuple[float, Array]:
+        likelihood, gradient = self.likelihood_and_gradient(values)
+        density, slope = self.vector.log_density_and_gradient(values)
+        return likelihood + density, gradient + slope
+
+    def likelihood_and_gradient(self, values: Array) -> tuple[float, Array]:
+        """log p(y | x) at natural values (p,), and its gradient (p,)."""
+        noise, root = float(values[-1]), np.sqrt(self._counts)
+        prior, (rho, z) = self.prior.with_values(values[:-1]), self._budgets
+        base, pull_base = prior.base.value_and_pullback(self.x[self.first, :-1])
+        mean, curve, pull_curve = prior.curve_and_pullback(rho)
+        middle = root[:, None] * base * root
+        middle.flat[:: len(root) + 1] += noise
+        factor = cholesky_in_place(middle.T)
+        rows = np.column_stack([z, self.y - (z @ mean)[:, None]])  # R (n, L + F)
+        sums = np.add.reduceat(rows, self.first) / root[:, None]  # P (k, L + F)
+        algebra = _Algebra(factor, noise, curve, solve(factor, sums), sums, rows)
+        d_mean, d_curve, d_middle, d_noise = algebra.gradient()
+        d_base = pull_base(root[:, None] * d_middle * root)
+        return algebra.log_density(), np.concatenate(
+            [pull_curve(d_mean, d_curve), d_base, [d_noise]]
+        )
+
+
+class _Algebra:
+    """R^T A^-1 R and the likelihood; the names are those of the module's docstring."""
+
+    def __init__(
+        self, factor: Array, noise: float, curve: Array, solved: Array, sums: Array, rows: Array
+    ) -> None:
+        count = len(curve)
+        self.factor, self.noise, self.solved = factor, noise, solved  # L L^T = M; M^-1 P
+        self.size, self.fantasies = len(rows), rows.shape[1] - count
+        self.outside = rows.T @ rows - sums.T @ sums
+        self.gram = sums.T @ solved + self.outside / noise
+        self.g, self.v = self.gram[:count, :count], self.gram[:count, count:]  # v = Z^T A^-1 r
+        self.core = np.eye(count) + curve @ self.g
+        self.t = np.linalg.solve(self.core, curve)
+
+    def log_density(self) -> float:
+        """log N(r; 0, K), averaged over the columns of r."""
+        squares = (
+            self.gram.trace() - self.g.trace() - np.vdot(self.v, self.t @ self.v)
+        ) / self.fantasies
+        determinant = log_determinant(self.factor) + (self.size - len(self.factor)) * math.log(
+            self.noise
+        )
+        determinant += float(np.linalg.slogdet(self.core)[1])
+        return -0.5 * float(squares + determinant + self.size * math.log(2.0 * math.pi))
+
+    def gradient(self) -> tuple[Array, Array, Array, float]:
+        """Return derivatives by the mean at each budget (L,), B (L, L), M (k, k; a lower triangle,
+        as in the dense formula) and s."""
+        t, count = self.t, len(self.t)
+        chosen = np.concatenate([-t @ self.v, np.eye(self.fantasies)])  # K^-1 r = A^-1 R chosen
+        left = np.eye(count) - self.g @ t
+        per_budget = left @ self.v  # Z^T K^-1 r
+        d_curve = 0.5 * (per_budget @ per_budget.T / self.fantasies - left @ self.g)
+        inverse = inverse_lower(self.factor)
+        twice = self.solved.T @ self.solved + self.outside / self.noise**2  # R^T A^-2 R
+        trace = (
+            inverse.trace()
+            + (self.size - len(inverse)) / self.noise
+            - np.vdot(t, twice[:count, :count])
+        )
+        d_noise = 0.5 * float(np.vdot(chosen, twice @ chosen) / self.fantasies - trace)
+        # T has no negative eigenvalues except by rounding.
+        strength, directions = np.linalg.eigh(0.5 * (t + t.T))
+        curves = self.solved[:, :count] @ (directions * np.sqrt(np.maximum(strength, 0.0)))
+        added = np.column_stack([self.solved @ chosen / math.sqrt(self.fantasies), curves])
+        d_middle = blas.dsyrk(1.0, added, beta=-1.0, c=inverse, lower=1, overwrite_c=1).T
+        d_middle.flat[:: len(d_middle) + 1] *= 0.5
+        return per_budget.mean(1), d_curve, d_middle, d_noise

@@ -1,21 +1,20 @@
-"""The contract of covariance functions, and how they compose.
+"""The contract of covariance functions, and their sums, products and restrictions.
 
-A kernel is a frozen value that holds its own parameters. It gives covariances and, for every
-derivative that anybody needs, a *pullback*: the function that takes the derivative of a scalar with
-respect to K and returns its derivative with respect to what K was made from. Sums and products
-compose their pullbacks, so nothing is differentiated automatically or twice.
+A kernel is a frozen value that holds its own parameters. Besides covariances it gives *pullbacks*:
+functions that take the derivative of a scalar with respect to K and return its derivative with
+respect to the parameters or the inputs. Sums and products compose the pullbacks of their parts.
 
-What the columns of x mean (budget, task, configuration id) is the kernel's own business;
-`OnColumns` lets any kernel see some columns only. Parameters are natural values here: encodings,
-bounds and densities are read from ``parameters`` by whoever fits.
+The meaning of the columns of x (budget, task, configuration id) is left to the kernel; `OnColumns`
+restricts a kernel to some columns. Parameters are natural values here; a fit reads encodings,
+bounds and densities from ``parameters``.
 
-    kernel = Scaled(Matern52(columns[:4])) * OnColumns(RBF(columns[4:]), (4,))
+    kernel = OnColumns(Scaled(Matern52(columns[:4])), (0, 1, 2, 3)) * OnColumns(RBF(columns[4:]), (4,))
     covariance, pull = kernel.value_and_pullback(x)               # K (n, n)
-    # (p,), the gradient of all parameters in order
-    pull(d_covariance)
+    pull(d_covariance)                                            # (p,), all parameters in order
 """
 
 import copy
+import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -24,10 +23,7 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.gp.parametrised import Parametrised
-from scrimp.gp.priors import Hyperparameter, LogNormal, joined_parameters
-
-__all__ = ["Array", "Kernel", "OnColumns", "Product", "Pullback", "PullbackPair", "Scaled", "Sum"]
+from scrimp.gp.hyperparameters import Hyperparameter, LogNormal, Parametrised, joined_parameters
 
 Array = NDArray[np.float64]
 
@@ -36,8 +32,8 @@ PullbackPair = Callable[[Array], tuple[Array, Array]]
 
 
 class Kernel(Parametrised):
-    """A covariance function k(x, x') with p parameters. Matrices it returns belong to the caller,
-    who may overwrite them."""
+    """A covariance function k(x, x') with p parameters. The caller may overwrite matrices that it
+    returns."""
 
     @abstractmethod
     def __call__(self, x1: Array, x2: Array) -> Array:
@@ -61,8 +57,8 @@ class Kernel(Parametrised):
         """K (n, n), and pull(dK) -> gradients of the parameters (p,) and of x (n, d), where x
         enters on both sides.
 
-        Needed below a map of the inputs, such as `Warped`. Kernels that know both at once override
-        this default.
+        Needed below a map of the inputs, such as `Warped`. Kernels that get both at once cheaper
+        override this default.
         """
         covariance, pull = self.value_and_pullback(x)
         _, pull_input = self.cross_and_pullback(x, x)
@@ -75,10 +71,9 @@ class Kernel(Parametrised):
         return self.diagonal(x), lambda d: 2.0 * pull(np.diag(d))
 
     def length_scales(self, dimension: int) -> Array:
-        """How far it sees along each of ``dimension`` input columns (d,): the distance over which
-        values stay alike.
+        """The length-scale along each of ``dimension`` input columns (d,).
 
-        Infinite along a column it does not look at; NaN where it does not say, which is the
+        Infinite along a column that the kernel ignores; NaN where it is unknown, which is the
         default.
         """
         return np.full(dimension, np.nan)
@@ -94,8 +89,8 @@ T = TypeVar("T")
 
 
 def with_fields(kernel: T, **fields: object) -> T:
-    """A copy of a frozen object with other fields, sharing what was derived from the rest:
-    `replace` without its cost."""
+    """Copy a frozen object with other fields, without running ``__post_init__`` again as `replace`
+    does."""
     twin = copy.copy(kernel)
     twin.__dict__.update(fields)
     return twin
@@ -123,21 +118,14 @@ class _Pair(Kernel):
 
     def with_values(self, values: Array) -> Self:
         cut = len(self.left.values)
-        changed = with_fields(
-            self,
-            left=self.left.with_values(values[:cut]),
-            right=self.right.with_values(values[cut:]),
-        )
-        assert isinstance(changed, type(self))
-        return changed
+        left, right = self.left.with_values(values[:cut]), self.right.with_values(values[cut:])
+        return with_fields(self, left=left, right=right)
 
     def length_scales(self, dimension: int) -> Array:
-        """The shorter of the two along each column: what changes fastest is what a search has to
-        resolve."""
-        shorter: Array = np.fmin(
-            self.left.length_scales(dimension), self.right.length_scales(dimension)
-        )
-        return shorter
+        """The shorter of the two along each column, because a search has to resolve the faster
+        change."""
+        left, right = self.left.length_scales(dimension), self.right.length_scales(dimension)
+        return np.fmin(left, right)
 
 
 class Sum(_Pair):
@@ -158,11 +146,6 @@ class Sum(_Pair):
         left, pull_left = self.left.cross_and_pullback(x1, x2)
         right, pull_right = self.right.cross_and_pullback(x1, x2)
         return left + right, lambda d: pull_left(d) + pull_right(d)
-
-    def value_and_pullbacks(self, x: Array) -> tuple[Array, PullbackPair]:
-        left, pull_left = self.left.value_and_pullbacks(x)
-        right, pull_right = self.right.value_and_pullbacks(x)
-        return left + right, lambda d: _merged(pull_left(d), pull_right(d))
 
     def diagonal_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
         left, pull_left = self.left.diagonal_and_pullback(x)
@@ -189,46 +172,33 @@ class Product(_Pair):
         right, pull_right = self.right.cross_and_pullback(x1, x2)
         return left * right, lambda d: pull_left(d * right) + pull_right(d * left)
 
-    def value_and_pullbacks(self, x: Array) -> tuple[Array, PullbackPair]:
-        left, pull_left = self.left.value_and_pullbacks(x)
-        right, pull_right = self.right.value_and_pullbacks(x)
-        return left * right, lambda d: _merged(pull_left(d * right), pull_right(d * left))
-
     def diagonal_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
         left, pull_left = self.left.diagonal_and_pullback(x)
         right, pull_right = self.right.diagonal_and_pullback(x)
         return left * right, lambda d: pull_left(d * right) + pull_right(d * left)
 
 
-def _merged(left: tuple[Array, Array], right: tuple[Array, Array]) -> tuple[Array, Array]:
-    """Gradients of two parts: parameters in a row, inputs added."""
-    return np.concatenate([left[0], right[0]]), left[1] + right[1]
-
-
 OUTPUT_SCALE = Hyperparameter("output_scale", LogNormal(0.0, 0.5), bounds=(1e-2, 1e2), initial=1.0)
-"""A prior variance close to 1, which is what standardised targets have."""
+"""A prior variance close to 1, the variance of standardised targets."""
 
 
 @dataclass(frozen=True, eq=False)
 class Scaled(Kernel):
-    """k(x, x') = c inner(x, x'), with the output scale c as its first parameter."""
+    """k(x, x') = c inner(x, x'), with the output scale c as its first parameter.
+
+    ``scale``: c; without one, the starting value of its parameter.
+    """
 
     inner: Kernel
     scale_parameter: Hyperparameter = OUTPUT_SCALE
-    scale: float | None = None
+    scale: float = math.nan
     _parameters: tuple[Hyperparameter, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.scale is None:
+        if math.isnan(self.scale):
             object.__setattr__(self, "scale", self.scale_parameter.start)
         both = joined_parameters((self.scale_parameter,), self.inner.parameters, ("outer", "inner"))
         object.__setattr__(self, "_parameters", both)
-
-    @property
-    def factor(self) -> float:
-        """c."""
-        assert self.scale is not None
-        return self.scale
 
     @property
     def parameters(self) -> tuple[Hyperparameter, ...]:
@@ -236,22 +206,19 @@ class Scaled(Kernel):
 
     @property
     def values(self) -> Array:
-        return np.concatenate([[self.factor], self.inner.values])
+        return np.concatenate([[self.scale], self.inner.values])
 
     def with_values(self, values: Array) -> "Scaled":
-        changed = with_fields(
-            self, scale=float(values[0]), inner=self.inner.with_values(values[1:])
-        )
-        assert isinstance(changed, Scaled)
-        return changed
+        inner = self.inner.with_values(values[1:])
+        return with_fields(self, scale=float(values[0]), inner=inner)
 
     def __call__(self, x1: Array, x2: Array) -> Array:
         covariance = self.inner(x1, x2)
-        covariance *= self.factor
+        covariance *= self.scale
         return covariance
 
     def diagonal(self, x: Array) -> Array:
-        return self.factor * self.inner.diagonal(x)
+        return self.scale * self.inner.diagonal(x)
 
     def length_scales(self, dimension: int) -> Array:
         return self.inner.length_scales(dimension)
@@ -260,38 +227,34 @@ class Scaled(Kernel):
         unscaled, pull_inner = self.inner.value_and_pullback(x)
 
         def pull(d: Array) -> Array:
-            # the inner pullback is linear, so c may multiply its p results instead of the n^2
-            # entries of d
-            return np.concatenate([[np.vdot(d, unscaled)], self.factor * pull_inner(d)])
+            # The inner pullback is linear: c multiplies its p results, not the n^2 entries of d.
+            return np.concatenate([[np.vdot(d, unscaled)], self.scale * pull_inner(d)])
 
-        return self.factor * unscaled, pull
+        return self.scale * unscaled, pull
 
     def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Pullback]:
         covariance, pull = self.inner.cross_and_pullback(x1, x2)
-        covariance *= self.factor
-        return covariance, lambda d: self.factor * pull(d)
+        covariance *= self.scale
+        return covariance, lambda d: self.scale * pull(d)
 
     def value_and_pullbacks(self, x: Array) -> tuple[Array, PullbackPair]:
         unscaled, pull_inner = self.inner.value_and_pullbacks(x)
 
         def pull(d: Array) -> tuple[Array, Array]:
             d_values, d_x = pull_inner(d)
-            return (
-                np.concatenate([[np.vdot(d, unscaled)], self.factor * d_values]),
-                self.factor * d_x,
-            )
+            own = np.concatenate([[np.vdot(d, unscaled)], self.scale * d_values])
+            return own, self.scale * d_x
 
-        return self.factor * unscaled, pull
+        return self.scale * unscaled, pull
 
     def diagonal_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
         diagonal, pull = self.inner.diagonal_and_pullback(x)
-        return self.factor * diagonal, lambda d: self.factor * pull(d)
+        return self.scale * diagonal, lambda d: self.scale * pull(d)
 
 
 @dataclass(frozen=True, eq=False)
 class OnColumns(Kernel):
-    """k(x, x') = inner(x[chosen], x'[chosen]): a kernel that sees some columns of the input
-    only."""
+    """k(x, x') = inner(x[chosen], x'[chosen]): a kernel of some columns of the input."""
 
     inner: Kernel
     chosen: tuple[int, ...]
@@ -325,21 +288,12 @@ class OnColumns(Kernel):
         covariance, pull = self.inner.cross_and_pullback(x1[:, self.chosen], x2[:, self.chosen])
         return covariance, lambda d: self._spread(x1, pull(d))
 
-    def value_and_pullbacks(self, x: Array) -> tuple[Array, PullbackPair]:
-        covariance, pull_inner = self.inner.value_and_pullbacks(x[:, self.chosen])
-
-        def pull(d: Array) -> tuple[Array, Array]:
-            d_values, d_chosen = pull_inner(d)
-            return d_values, self._spread(x, d_chosen)
-
-        return covariance, pull
-
     def diagonal_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
         diagonal, pull = self.inner.diagonal_and_pullback(x[:, self.chosen])
         return diagonal, lambda d: self._spread(x, pull(d))
 
     def _spread(self, x: Array, d_chosen: Array) -> Array:
-        """The gradient of all columns: zero for those the kernel does not see."""
+        """Return the gradient of all columns: zero for those that the kernel ignores."""
         d_x = np.zeros_like(x)
         d_x[:, self.chosen] = d_chosen
         return d_x

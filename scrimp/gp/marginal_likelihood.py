@@ -1,4 +1,4 @@
-"""How well hyperparameters explain the data, and the best of them.
+"""The marginal likelihood of hyperparameters, and its maximum.
 
 With r = y - m(x), K the covariance plus noise, and alpha = K^-1 r,
 
@@ -6,11 +6,11 @@ With r = y - m(x), K the covariance plus noise, and alpha = K^-1 r,
     d/dK         = -1/2 (K^-1 - alpha alpha^T),      d/dm = alpha
 
 so one Cholesky factor, one inverse and one pullback of the prior give the value and all
-derivatives. Targets may be (n, F): then the average over the F columns counts. The fit maximises
-the likelihood times the parameters' densities (maximum a posteriori) by L-BFGS-B over encoded
-parameters, from several starts. A fit to many data from nothing begins with few of them
-(`first_part`, `polished`). Formulas: Rasmussen and Williams, Gaussian Processes for Machine
-Learning, 2006, chapter 5.
+derivatives. Targets may be (n, F): the average over the F columns then counts. A fit maximises the
+likelihood times the densities of the parameters (maximum a posteriori) by L-BFGS-B over encoded
+parameters, from several starts. A first fit to many observations starts with some of them
+(`first_part`, `polish`). Formulas: Rasmussen and Williams, Gaussian Processes for Machine Learning,
+2006, chapter 5.
 """
 
 import math
@@ -26,25 +26,45 @@ from scipy.optimize import minimize
 
 from scrimp.errors import NumericalError
 from scrimp.gp.cholesky import cholesky_in_place, inverse_lower, log_determinant, solve
+from scrimp.gp.hyperparameters import Hyperparameter, ParameterVector
 from scrimp.gp.kernel import Array
-from scrimp.gp.priors import Hyperparameter, ParameterVector
 from scrimp.gp.process import Prior
 
-__all__ = [
-    "PART_TOLERANCE",
-    "HyperparameterPosterior",
-    "LogPosterior",
-    "SearchSettings",
-    "first_part",
-    "maximum_a_posteriori",
-    "polished",
-    "spread_rows",
-]
+
+@dataclass(frozen=True)
+class PartialFitNumbers:
+    """Numbers of a first fit to many observations, which starts with a part of them.
+
+    All were measured on the time and the result of first decisions (benchmarks/speed/first_decision.py).
+    ``whole_up_to``: observations up to which a fit sees all of them from the start. ``first_part``:
+    observations in the first part, at most. ``growth``: of the part from search to search.
+    ``part_tolerance``: a step in the first part that gains less nats is the last. ``gain``: a step
+    with all data that gains less nats per observation is the last. ``parameters``: up to this
+    number each parameter is rescaled by itself; above it, directions of equal curvature are used.
+    """
+
+    whole_up_to: int = 300
+    first_part: int = 200
+    growth: float = 2.5
+    part_tolerance: float = 0.02
+    gain: float = 2e-3
+    parameters: int = 12
+
+
+PARTIAL_FIT = PartialFitNumbers()
+
+_DIRECTION_BOUND = 1e3
+"""Bounds along directions. No step gets there, but with bounds L-BFGS-B starts with a whole step."""
+
+_DIFFERENCE_STEP = 1e-2
+"""Step for differences of gradients; encoded parameters are of order one."""
+
+_NO_FACTOR = 1e30
+"""The objective where no factor exists: finite, so that a line search retreats from it."""
 
 
 class LogPosterior(ABC):
-    """What a fit maximises: a log density of p parameters given n observations, whatever the
-    algebra behind it."""
+    """The log density of p parameters given n observations that a fit maximises."""
 
     @property
     @abstractmethod
@@ -58,7 +78,7 @@ class LogPosterior(ABC):
 
     @abstractmethod
     def part(self, size: int) -> "LogPosterior":
-        """The same for about ``size`` of the observations, spread over all of them."""
+        """Return the posterior given about ``size`` of the observations, spread over all of them."""
 
     @abstractmethod
     def value_and_gradient(self, values: Array) -> tuple[float, Array]:
@@ -72,10 +92,10 @@ class LogPosterior(ABC):
 
 @dataclass(frozen=True, eq=False)
 class HyperparameterPosterior(LogPosterior):
-    """log p(y | x, hyperparameters) + log p(hyperparameters), as a function of prior's parameters
+    """log p(y | x, hyperparameters) + log p(hyperparameters), a function of the prior's parameters
     and the noise variance.
 
-    ``known_noise``: variances (n,) of the observations, added to the learned one; 0 without.
+    ``known_noise``: variances (n,) of the observations, added to the learned one.
     """
 
     prior: Prior
@@ -94,10 +114,7 @@ class HyperparameterPosterior(LogPosterior):
         return len(self.x)
 
     def part(self, size: int) -> "HyperparameterPosterior":
-        return self.with_rows(spread_rows(len(self.x), size))
-
-    def with_rows(self, rows: NDArray[np.intp]) -> "HyperparameterPosterior":
-        """The same for some of the observations."""
+        rows = spread_rows(len(self.x), size)
         noise = self.known_noise if isinstance(self.known_noise, float) else self.known_noise[rows]
         return HyperparameterPosterior(self.prior, self.noise, self.x[rows], self.y[rows], noise)
 
@@ -110,8 +127,8 @@ class HyperparameterPosterior(LogPosterior):
         residual = self.y - mean[:, None]
         alpha = solve(factor, residual)
         value = _gaussian_log_density(factor, residual, alpha)
-        # The lower triangle of alpha alpha^T - K^-1 with its diagonal halved acts on symmetric
-        # matrices like half of the whole, so the upper triangle is never filled.
+        # Applied to symmetric matrices, the lower triangle of alpha alpha^T - K^-1 with half its
+        # diagonal equals half of the whole matrix, so the upper triangle is never filled.
         weights = blas.dsyrk(
             1.0 / fantasies, alpha, beta=-1.0, c=inverse_lower(factor), lower=1, overwrite_c=1
         ).T
@@ -120,13 +137,11 @@ class HyperparameterPosterior(LogPosterior):
         return value, gradient
 
     def value_and_gradient(self, values: Array) -> tuple[float, Array]:
-        """The logarithm of the unnormalised posterior density at natural values (p,), and its
-        gradient (p,)."""
         likelihood, gradient = self.likelihood_and_gradient(values)
-        return likelihood + self.vector.log_density(values), gradient + self.vector.gradient(values)
+        density, slope = self.vector.log_density_and_gradient(values)
+        return likelihood + density, gradient + slope
 
     def log_density(self, values: Array) -> float:
-        """The logarithm of the unnormalised posterior density at natural values (p,)."""
         size = len(self.x)
         prior = self.prior.with_values(values[:-1])
         covariance = prior.covariance(self.x, self.x)
@@ -134,7 +149,7 @@ class HyperparameterPosterior(LogPosterior):
         factor = cholesky_in_place(covariance.T)
         residual = self.y - prior.mean(self.x)[:, None]
         likelihood = _gaussian_log_density(factor, residual, solve(factor, residual))
-        return likelihood + self.vector.log_density(values)
+        return likelihood + self.vector.log_density_and_gradient(values)[0]
 
 
 def _gaussian_log_density(factor: Array, residual: Array, alpha: Array) -> float:
@@ -145,108 +160,104 @@ def _gaussian_log_density(factor: Array, residual: Array, alpha: Array) -> float
 
 
 def spread_rows(size: int, count: int) -> NDArray[np.intp]:
-    """``count`` of ``size`` rows, evenly over all of them."""
+    """Indices of ``count`` of ``size`` rows, evenly spaced."""
     return np.linspace(0, size - 1, count).astype(np.intp)
 
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """How hard to look for the best hyperparameters.
+    """Effort of a search for the best hyperparameters.
 
-    ``random_starts``: draws from the densities, beside the recorded start and the densities' modes.
-    ``iterations``: of L-BFGS-B per start. ``tolerance``: a step that gains less than this many nats
-    is the last. ``rows``: with more observations than this, starts race on that many of them, and
-    all data see the winner only. ``most``: with more observations than this, the search looks at
-    that many of them alone; None for no limit.
+    ``random_starts``: draws from the densities, beside the recorded start and the modes of the
+    densities. ``iterations``: of L-BFGS-B per start. ``tolerance``: a step that gains less than
+    this many nats is the last. ``race_rows``: with more observations than this, the starts are
+    compared on that many of them, and only the winner is fitted to all.
     """
 
     random_starts: int = 1
     iterations: int = 100
     tolerance: float = 1e-3
-    rows: int = 256
-    most: int | None = None
+    race_rows: int = 256
 
 
 def maximum_a_posteriori(
     posterior: LogPosterior, starts: Sequence[Array], settings: SearchSettings
 ) -> Array:
-    """The best natural values (p,) found by L-BFGS-B from each of ``starts``; the first start when
-    every search fails."""
-    if settings.most is not None and posterior.size > settings.most:
-        posterior = posterior.part(settings.most)
-    if len(starts) > 1 and posterior.size > settings.rows:
-        part = posterior.part(settings.rows)
-        once = replace(
-            settings, rows=max(settings.rows, part.size), most=None
-        )  # a part may be larger than asked for
+    """Search with L-BFGS-B from each of ``starts`` and return the best natural values (p,); the
+    first start if every search fails."""
+    if len(starts) > 1 and posterior.size > settings.race_rows:
+        part = posterior.part(settings.race_rows)
+        # A part may be larger than asked for, and must not be divided again.
+        once = replace(settings, race_rows=max(settings.race_rows, part.size))
         starts = [
             max((starts[0], maximum_a_posteriori(part, starts, once)), key=posterior.log_density)
         ]
-    best_value, best = _HOPELESS, starts[0]
+    best_value, best = _NO_FACTOR, starts[0]
     for start in starts:
-        share = settings.tolerance / max(posterior.size, 1)
-        patience = _Patience(share, iterations=settings.iterations)
-        value, found = _climbed(posterior, start, patience, np.ones(len(start)))
+        rule = _StoppingRule(
+            settings.tolerance / max(posterior.size, 1), iterations=settings.iterations
+        )
+        value, found = _climb(posterior, start, rule, np.ones(len(start)))
         if value < best_value:
             best_value, best = value, found
     return best
 
 
 def first_part(size: int) -> int | None:
-    """How many of ``size`` observations a fit from nothing looks at first, so that `polished` ends
-    with all; None: all of them.
-
-    Each step up is by ``GROWTH``; below ``LARGE`` observations there is none.
-    """
-    if size <= LARGE:
+    """The number of observations that a first fit to ``size`` of them starts with, so that the parts
+    of `polish` end with all; None for all of them."""
+    if size <= PARTIAL_FIT.whole_up_to:
         return None
     part = float(size)
-    while part > FIRST:
-        part /= GROWTH
+    while part > PARTIAL_FIT.first_part:
+        part /= PARTIAL_FIT.growth
     return round(part)
 
 
-def polished(posterior: LogPosterior, values: Array, seen: int, settings: SearchSettings) -> Array:
-    """Natural values (p,) that were found on ``seen`` of the observations, brought to more and more
-    of them, and then to all.
+def polish(posterior: LogPosterior, values: Array, seen: int, settings: SearchSettings) -> Array:
+    """Improve natural values (p,) that were found on ``seen`` of the observations on larger and
+    larger parts, then on all.
 
-    A step costs the cube of the observations, so most steps are taken where they are cheap: with
-    all data a search ends when a step gains little of what is gained, and after few in any case. It
-    gains more in coordinates of about the same curvature, which a small part tells well enough.
+    A step costs the cube of the observations, so most steps are taken on small parts. With all data
+    a search ends after a few steps, or with the first that gains little. Coordinates of about equal
+    curvature make these steps longer; the curvature of a small part is accurate enough for that.
     """
     part, sizes = posterior.part(seen), [posterior.size]
-    while sizes[0] > GROWTH * seen:
-        sizes.insert(0, round(sizes[0] / GROWTH))
-    few = max(2, len(values) // 4)
+    while sizes[0] > PARTIAL_FIT.growth * seen:
+        sizes.insert(0, round(sizes[0] / PARTIAL_FIT.growth))
+    evaluations = max(2, len(values) // 4)
     for size in sizes:
-        here = posterior if size == posterior.size else posterior.part(size)
-        least, share, most = (
-            (LEAST_GAIN * size, 0.05, few) if here is posterior else (0.1, 0.01, 8 * few)
-        )
+        if size == posterior.size:
+            here = posterior
+            gain = max(PARTIAL_FIT.gain * size, settings.tolerance)
+            rule = _StoppingRule(0.05, gain, evaluations=evaluations)
+        else:
+            here = posterior.part(size)
+            rule = _StoppingRule(0.01, max(0.1, settings.tolerance), evaluations=8 * evaluations)
         basis = _basis(_curvature(part, values) * (here.size / part.size))
-        patience = _Patience(share, max(least, settings.tolerance), evaluations=most)
-        _, values = _climbed(here, values, patience, basis)
+        _, values = _climb(here, values, rule, basis)
     return values
 
 
 @dataclass(frozen=True)
-class _Patience:
-    """When a search ends: with a step that gains less than ``least`` nats and ``share`` of all that
-    is gained so far (without ``least``: than ``share`` of the log density), or after so many."""
+class _StoppingRule:
+    """The end of a search: a step that gains less than ``gain`` nats and less than ``share`` of the
+    gain so far (without ``gain``: than ``share`` of the log density), or a number of steps."""
 
     share: float
-    least: float | None = None
+    gain: float | None = None
     iterations: int = 100
     evaluations: int = 15_000
 
 
-def _climbed(
-    posterior: LogPosterior, start: Array, patience: _Patience, basis: Array
+def _climb(
+    posterior: LogPosterior, start: Array, rule: _StoppingRule, basis: Array
 ) -> tuple[float, Array]:
-    """The least negative log density that L-BFGS-B finds from ``start``, and where.
+    """Minimise the negative log density by L-BFGS-B from ``start``; return the minimum and its
+    natural values.
 
-    ``basis``: the units (p,) of the coordinates, or directions (p, p) to go from ``start``. The
-    bounds are a box in units; directions may lead out of it, and end at its sides.
+    ``basis``: units (p,) of the coordinates, or directions (p, p) from ``start``. Steps along
+    directions are cut off at the bounds of the parameters.
     """
     vector = posterior.vector
     lower, upper = vector.encode(vector.lower), vector.encode(vector.upper)
@@ -255,9 +266,9 @@ def _climbed(
     box = (
         np.stack([lower, upper], axis=1) / basis[:, None]
         if not turned
-        else [(-_FAR, _FAR)] * len(begin)
+        else [(-_DIRECTION_BOUND, _DIRECTION_BOUND)] * len(begin)
     )
-    level: float | None = None if patience.least is not None else 0.0
+    level: float | None = None if rule.gain is not None else 0.0
 
     def encoded(coordinates: Array) -> Array:
         if not turned:
@@ -271,17 +282,18 @@ def _climbed(
         try:
             value, gradient = posterior.value_and_gradient(values)
         except NumericalError:
-            return _HOPELESS, np.zeros_like(coordinates)
-        if level is None:  # from here on the objective is what was gained, and a little
-            level = -value + (patience.least or 0.0) / patience.share
+            return _NO_FACTOR, np.zeros_like(coordinates)
+        if level is None:
+            # From now on the objective is minus the gain, shifted so that ftol is the rule.
+            level = -value + (rule.gain or 0.0) / rule.share
         slopes = gradient * vector.slopes(values)
         inside = (lower < place) & (place < upper)
         return -value - level, -((slopes * inside) @ basis if turned else slopes * basis)
 
     options = {
-        "maxiter": patience.iterations,
-        "maxfun": patience.evaluations,
-        "ftol": patience.share,
+        "maxiter": rule.iterations,
+        "maxfun": rule.evaluations,
+        "ftol": rule.share,
         "gtol": 1e-3,
     }
     found = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=box, options=options)
@@ -291,7 +303,7 @@ def _climbed(
 
 def _curvature(posterior: LogPosterior, values: Array) -> Array:
     """Minus the second derivatives (p, p) of the log density by encoded parameters, from differences
-    of the gradient."""
+    of the gradient; zero rows where no factor exists."""
     vector = posterior.vector
     middle, upper = vector.encode(values), vector.encode(vector.upper)
     found = np.zeros((len(middle), len(middle)))
@@ -299,20 +311,21 @@ def _curvature(posterior: LogPosterior, values: Array) -> Array:
         level = _slopes(posterior, middle)
         for place in range(len(middle)):
             moved = middle.copy()
-            moved[place] += _SMALL if middle[place] + _SMALL <= upper[place] else -_SMALL
+            up = middle[place] + _DIFFERENCE_STEP <= upper[place]
+            moved[place] += _DIFFERENCE_STEP if up else -_DIFFERENCE_STEP
             found[place] = (level - _slopes(posterior, moved)) / (moved[place] - middle[place])
     except NumericalError:
-        pass  # what is known by now will do
+        pass
     return 0.5 * (found + found.T)
 
 
 def _basis(curvature: Array) -> Array:
-    """Coordinates in which a log density of this curvature (p, p) is about as steep everywhere: units
-    (p,) of few parameters, directions (p, p) of many, which explain the data together.
+    """Coordinates of about equal curvature for a log density of curvature (p, p): units (p,) for a few
+    parameters, directions (p, p) for many, which interact.
 
-    A step of 1 is where the density falls by a half of a nat; at most 1 in the old coordinates.
+    A step of 1 lowers the log density by half a nat; it is at most 1 in the old coordinates.
     """
-    if len(curvature) <= FEW:
+    if len(curvature) <= PARTIAL_FIT.parameters:
         return np.asarray(1.0 / np.sqrt(np.maximum(curvature.diagonal(), 1.0)))
     steepness, directions = np.linalg.eigh(curvature)
     return np.asarray(directions / np.sqrt(np.maximum(steepness, 1.0)))
@@ -322,18 +335,3 @@ def _slopes(posterior: LogPosterior, coordinates: Array) -> Array:
     """The gradient (p,) of the log density by encoded parameters."""
     values = posterior.vector.decode(coordinates)
     return posterior.value_and_gradient(values)[1] * posterior.vector.slopes(values)
-
-
-LARGE = 300
-"""With more observations than this, a fit from nothing begins with a part of them."""
-
-FIRST = 200  # observations at most in the first part
-GROWTH = 2.5  # from part to part
-PART_TOLERANCE = 0.02  # nats: a step in the first part that gains less is the last
-LEAST_GAIN = 2e-3  # nats per observation: a step with all data that gains less is the last
-FEW = 12  # parameters up to which each has a unit of its own, and no direction is turned
-_FAR = 1e3  # no step goes there, but with a box L-BFGS-B begins with a whole step
-_SMALL = 1e-2  # for differences: encoded parameters are of order one
-
-_HOPELESS = 1e30
-"""The objective where no factor exists: finite, so that a line search retreats from it."""

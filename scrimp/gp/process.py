@@ -1,8 +1,7 @@
-"""The prior over functions: a mean and a covariance with *one* parameter vector.
+"""Priors over functions: a mean and a covariance with one parameter vector.
 
-`MeanAndKernel` is the plain case, where the two share nothing. A learning-curve prior, whose mean
-and covariance are both made of the same decay, implements `Prior` itself: that is why the vector
-belongs to the pair and not to its parts.
+`MeanAndKernel` has a constant mean and any kernel. The mean and covariance of a learning-curve prior
+are made of the same decay, so it implements `Prior` itself.
 
     prior = MeanAndKernel(Scaled(Matern52(columns)))
     fitted = ExactGP(prior).fit(data, rng)
@@ -10,16 +9,12 @@ belongs to the pair and not to its parts.
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
+from scrimp.gp.hyperparameters import Hyperparameter, Normal, Parametrised
 from scrimp.gp.kernel import Array, Kernel
-from scrimp.gp.mean import ConstantMean, Mean
-from scrimp.gp.parametrised import Parametrised
-from scrimp.gp.priors import Hyperparameter
-
-__all__ = ["MeanAndKernel", "Prior"]
 
 
 class Prior(Parametrised):
@@ -39,8 +34,8 @@ class Prior(Parametrised):
 
     @abstractmethod
     def value_and_pullback(self, x: Array) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
-        """m (n,), K (n, n), and pull(dm (n,), dK (n, n)) -> gradient of the parameters (p,). K is
-        the caller's to overwrite."""
+        """m (n,), K (n, n), and pull(dm (n,), dK (n, n)) -> gradient of the parameters (p,). The
+        caller may overwrite K."""
 
     @abstractmethod
     def cross_and_pullback(
@@ -50,34 +45,44 @@ class Prior(Parametrised):
         of x1 (n, d)."""
 
     def length_scales(self, dimension: int) -> Array:
-        """How far it sees along each of ``dimension`` input columns (d,), as `Kernel.length_scales`
-        has it."""
+        """Length-scales along ``dimension`` input columns (d,), as in `Kernel.length_scales`."""
         return np.full(dimension, np.nan)
+
+
+CONSTANT_MEAN = Hyperparameter("mean", Normal(0.0, 1.0), bounds=(-10.0, 10.0), encoding="identity")
+"""The constant mean of standardised targets, which average 0: N(0, 1)."""
 
 
 @dataclass(frozen=True, eq=False)
 class MeanAndKernel(Prior):
-    """A mean function and a kernel that share no parameter: the mean's values come first."""
+    """m(x) = c and a kernel; c is the first parameter.
+
+    ``mean_parameter``: that of c; None keeps c = 0, so that far from all data the prediction is the
+    average of standardised targets.
+    """
 
     kernel: Kernel
-    mean_function: Mean = field(default_factory=ConstantMean)
+    mean_parameter: Hyperparameter | None = CONSTANT_MEAN
+    constant: float = 0.0
 
     @property
     def parameters(self) -> tuple[Hyperparameter, ...]:
-        return self.mean_function.parameters + self.kernel.parameters
+        own = () if self.mean_parameter is None else (self.mean_parameter,)
+        return (*own, *self.kernel.parameters)
 
     @property
     def values(self) -> Array:
-        return np.concatenate([self.mean_function.values, self.kernel.values])
+        own = [] if self.mean_parameter is None else [self.constant]
+        return np.concatenate([own, self.kernel.values])
 
     def with_values(self, values: Array) -> "MeanAndKernel":
-        cut = sum(parameter.size for parameter in self.mean_function.parameters)
-        return MeanAndKernel(
-            self.kernel.with_values(values[cut:]), self.mean_function.with_values(values[:cut])
-        )
+        if self.mean_parameter is None:
+            return MeanAndKernel(self.kernel.with_values(values), None)
+        kernel = self.kernel.with_values(values[1:])
+        return MeanAndKernel(kernel, self.mean_parameter, float(values[0]))
 
     def mean(self, x: Array) -> Array:
-        return self.mean_function(x)
+        return np.full(len(x), self.constant)
 
     def covariance(self, x1: Array, x2: Array) -> Array:
         return self.kernel(x1, x2)
@@ -89,19 +94,21 @@ class MeanAndKernel(Prior):
         return self.kernel.length_scales(dimension)
 
     def value_and_pullback(self, x: Array) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
-        mean, pull_mean = self.mean_function.value_and_pullback(x)
         covariance, pull_kernel = self.kernel.value_and_pullback(x)
-        return mean, covariance, lambda dm, dk: np.concatenate([pull_mean(dm)[0], pull_kernel(dk)])
+
+        def pull(d_mean: Array, d_covariance: Array) -> Array:
+            own = [] if self.mean_parameter is None else [d_mean.sum()]
+            return np.concatenate([own, pull_kernel(d_covariance)])
+
+        return self.mean(x), covariance, pull
 
     def cross_and_pullback(
         self, x1: Array, x2: Array
     ) -> tuple[Array, Array, Array, Callable[[Array, Array, Array], Array]]:
-        mean, pull_mean = self.mean_function.value_and_pullback(x1)
         variance, pull_variance = self.kernel.diagonal_and_pullback(x1)
         cross, pull_cross = self.kernel.cross_and_pullback(x1, x2)
-        return (
-            mean,
-            variance,
-            cross,
-            lambda dm, dv, dc: pull_mean(dm)[1] + pull_variance(dv) + pull_cross(dc),
-        )
+
+        def pull(d_mean: Array, d_variance: Array, d_cross: Array) -> Array:
+            return pull_variance(d_variance) + pull_cross(d_cross)
+
+        return self.mean(x1), variance, cross, pull

@@ -1,12 +1,12 @@
-"""What a learning curve adds to its end: processes over the steps of one training, the same for
-every configuration.
+"""Residual processes: the difference between a learning curve and its end, over the steps of a
+training. All configurations share one residual process.
 
 A curve is f(r) = h + g(r) + e(r), y(r) = f(r) + noise, with h a function of the configuration. A
-residual gives the moments of the rest on all steps, and their pullback:
+residual gives the moments of f - h on all steps, and their pullback:
 
     g  (m,)     the mean of f - h
     K  (m, m)   the covariance of f - h
-    C  (m, m)   the covariance of f - h (rows) with what is observed, y - h (columns)
+    C  (m, m)   the covariance of f - h (rows) with the observed y - h (columns)
     G  (m, m)   the covariance of y - h, noise included
 
 *Exponential decay*: g = size kappa, K = size^2 (kappa(r + r') - kappa(r) kappa(r')), independent
@@ -14,7 +14,7 @@ noise. Swersky, Snoek, Adams, Freeze-Thaw Bayesian Optimization, 2014.
 
 *Innovations*: h is the value at the last step, and the curve is followed backwards, f(r-1) = f(r) -
 a_r (1 + gamma eps_r), where y(r) = f(r) + eps_r, eps_r ~ N(0, noise), a_r = -alpha exp(beta)
-r^(-alpha-1): a power law that the observed deviations bend. Seeger, Salinas, Flunkert, Bayesian
+r^(-alpha-1): a power law, bent by the observed deviations. Seeger, Salinas, Flunkert, Bayesian
 Intermittent Demand Forecasting for Large Inventories, 2016, describe such models.
 """
 
@@ -24,27 +24,23 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scrimp.gp.budget import RATE, SHAPE, SIZE
-from scrimp.gp.decay import decay
+from scrimp.gp.decay import RATE, SHAPE, SIZE, decay
+from scrimp.gp.hyperparameters import Gamma, Hyperparameter, Normal, Parametrised
 from scrimp.gp.kernel import Array
-from scrimp.gp.parametrised import Parametrised
-from scrimp.gp.priors import IDENTITY, Gamma, Hyperparameter, Normal
-
-__all__ = ["DecayResidual", "InnovationResidual", "Residual", "ResidualMoments"]
 
 ResidualPullback = Callable[[Array, Array], tuple[Array, float]]
 """pull(dg (m,), dG (m, m)) -> gradients of the parameters (p,) and of the noise variance."""
 
 POWER = Hyperparameter("power", Gamma.with_mean(0.5, 0.1), bounds=(1e-3, 5.0), initial=0.5)
 LOG_AMPLITUDE = Hyperparameter(
-    "log_amplitude", Normal(0.0, 1.0), bounds=(-5.0, 5.0), encoding=IDENTITY
+    "log_amplitude", Normal(0.0, 1.0), bounds=(-5.0, 5.0), encoding="identity"
 )
 BEND = Hyperparameter("bend", Gamma.with_mean(1.0, 0.1), bounds=(1e-3, 10.0), initial=1.0)
 
 
 @dataclass(frozen=True)
 class ResidualMoments:
-    """See the module; ``pull`` is the chain rule from g and G."""
+    """The moments g, K, C and G of the module's docstring; ``pull`` is the chain rule from g and G."""
 
     mean: Array
     latent: Array
@@ -58,8 +54,8 @@ class Residual(Parametrised):
 
     @abstractmethod
     def moments(self, steps: Array, noise: float) -> ResidualMoments:
-        """The moments on all steps (m,), which are positive and increasing, for observations with
-        this noise variance."""
+        """Return the moments on all steps (m,), positive and increasing, for observations with this
+        noise variance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,13 +116,14 @@ class InnovationResidual(Residual):
 
     def moments(self, steps: Array, noise: float) -> ResidualMoments:
         power, log_amplitude, bend = (float(v) for v in self.values)
-        fall = -power * np.exp(log_amplitude - (power + 1.0) * np.log(steps))  # a_r, negative
-        later = np.triu(np.ones((len(steps), len(steps))), 1)  # [r' > r]
-        drift = -bend * later * fall  # f - h = g + drift eps
-        seen = drift + np.eye(len(steps))  # y - h = g + seen eps
+        # fall is a_r, negative; later is [r' > r]; f - h = g + drift eps and y - h = g + seen eps.
+        fall = -power * np.exp(log_amplitude - (power + 1.0) * np.log(steps))
+        later = np.triu(np.ones((len(steps), len(steps))), 1)
+        drift = -bend * later * fall
+        seen = drift + np.eye(len(steps))
 
         def pull(d_mean: Array, d_observed: Array) -> tuple[Array, float]:
-            d_drift = (noise * (d_observed + d_observed.T) @ seen * later).sum(axis=0)  # by column
+            d_drift = (noise * (d_observed + d_observed.T) @ seen * later).sum(axis=0)
             d_fall = -later.T @ d_mean - bend * d_drift
             by_power = float((d_fall * fall * (1.0 / power - np.log(steps))).sum())
             gradient = np.array([by_power, float(d_fall @ fall), -float(d_drift @ fall)])

@@ -1,68 +1,64 @@
-"""Kernels of the scaled distance alone: k(x, x') = profile(r^2), r^2 = sum_k (x_k - x'_k)^2 /
-l_k^2.
+"""Stationary kernels and their names: k(x, x') = profile(r^2), r^2 = sum_k (x_k - x'_k)^2 / l_k^2.
 
-An author writes one function of r^2, the profile and its slope; length-scales, categories and every
-pullback are supplied:
+A kernel is one function of r^2, its profile with the slope; `Stationary` supplies length-scales,
+categories and all pullbacks:
 
-    class Matern32(Stationary):
+    class Cauchy(Stationary):
         def profile_and_slope(self, r2):
-            root = np.sqrt(3.0 * r2)
-            decay = np.exp(-root)
-            return (1.0 + root) * decay, -1.5 * decay
+            value = 1.0 / (1.0 + r2)
+            return value, -(value**2)
 
-All length-scale gradients come from one matrix product. With A = dK * slope, its row plus column
-sums a, and z = x / l,
+    register_kernel("cauchy-ard", lambda columns: Scaled(Cauchy(columns)))
+    kernel_by_name("cauchy-ard", columns)
+
+All length-scale gradients come from one matrix product. With A = dK * slope, a its row sums plus
+its column sums, and z = x / l,
 
     d/dl_k = -(2/l_k) sum_ij A_ij (z_ik - z_jk)^2 = -(2/l_k) (a . z_k^2 - 2 z_k^T A z_k)
-    d/dz_i = 2 sum_j (A_ij + A_ji) (z_i - z_j),    and d/dl_k = -(1/l_k) sum_i z_ik d/dz_ik when both are wanted (Euler).
+    d/dz_i = 2 sum_j (A_ij + A_ji) (z_i - z_j)
 
-Formulas: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapter 4.
-Length-scale prior: Hvarfner, Hellsten, Nardi, Vanilla Bayesian Optimization Performs Great in High
-Dimensions, 2024.
+and if both are wanted, d/dl_k = -(1/l_k) sum_i z_ik d/dz_ik (Euler).
+
+Formulas: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapter 4. Matern,
+Spatial Variation, 1960; Stein, Interpolation of Spatial Data, 1999. Length-scale prior: Hvarfner,
+Hellsten, Nardi, Vanilla Bayesian Optimization Performs Great in High Dimensions, 2024.
 """
 
 import math
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scrimp.gp.columns import Column
-from scrimp.gp.features import Features
-from scrimp.gp.kernel import Array, Kernel, Pullback, PullbackPair, with_fields
-from scrimp.gp.matern import matern52_and_slope
-from scrimp.gp.priors import Hyperparameter, LogNormal, LogNormals
+from scrimp.gp.columns import Column, Features
+from scrimp.gp.hyperparameters import Hyperparameter, LogNormal, LogNormals
+from scrimp.gp.kernel import Array, Kernel, Pullback, PullbackPair, Scaled, with_fields
+from scrimp.plugins.catalog import Catalog
 
-__all__ = ["RBF", "Matern32", "Matern52", "Stationary", "length_scale_parameter"]
-
-
-def length_scale_parameter(dimensions: int, ard: bool) -> Hyperparameter:
-    """l_k ~ LogNormal(sqrt 2 + log(d) / 2, sqrt 3): typical distances in a cube grow with sqrt d,
-    so do the length-scales."""
-    density = LogNormal(math.sqrt(2.0) + 0.5 * math.log(max(dimensions, 1)), math.sqrt(3.0))
-    return Hyperparameter(
-        "length_scale", density, bounds=(0.02, 200.0), size=dimensions if ard else 1
-    )
+LENGTH_SCALE_BOUNDS = (0.02, 200.0)
+"""Bounds of length-scales, as shares of the range of a parameter (convention)."""
 
 
-def expected_length_scales(columns: Sequence[Column], ard: bool) -> Hyperparameter:
-    """The same, centred at what is expected along each column where that is known (``scale``)."""
-    usual = length_scale_parameter(len(columns), ard)
-    if not ard or all(column.scale is None for column in columns):
-        return usual
-    assert isinstance(usual.density, LogNormal)
-    centres = [
-        usual.density.mu if column.scale is None else math.log(column.scale) for column in columns
-    ]
-    return replace(usual, density=LogNormals(tuple(centres), usual.density.sigma))
+def length_scale_parameter(columns: Sequence[Column], ard: bool = True) -> Hyperparameter:
+    """l_k ~ LogNormal(mu, sqrt 3), mu = sqrt 2 + log(d) / 2: like distances in a cube, length-scales
+    grow with sqrt d. A column with a ``scale`` of its own is centred there instead."""
+    mu, sigma = math.sqrt(2.0) + 0.5 * math.log(max(len(columns), 1)), math.sqrt(3.0)
+    density: LogNormal | LogNormals = LogNormal(mu, sigma)
+    if ard and set(map(attrgetter("scale"), columns)) - {None}:
+        centres = [mu if column.scale is None else math.log(column.scale) for column in columns]
+        density = LogNormals(tuple(centres), sigma)
+    size = len(columns) if ard else 1
+    return Hyperparameter("length_scale", density, bounds=LENGTH_SCALE_BOUNDS, size=size)
 
 
 @dataclass(frozen=True, eq=False)
 class Stationary(Kernel):
-    """A kernel of r^2, with one length-scale per column (``ard``) or one for all; its variance is
-    profile(0) = 1.
+    """A kernel of r^2 with variance profile(0) = 1, and one length-scale per column (``ard``) or one
+    for all.
 
     >>> kernel = Matern52((Column(), Column()))
     >>> kernel(np.zeros((1, 2)), np.zeros((1, 2)))
@@ -73,22 +69,23 @@ class Stationary(Kernel):
     ard: bool = True
     length_scale: Hyperparameter | None = None
     features: Features = field(init=False, repr=False)
+    _owner: NDArray[np.intp] = field(init=False, repr=False)
     _parameters: tuple[Hyperparameter, ...] = field(init=False, repr=False)
     _values: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        parameter = self.length_scale or expected_length_scales(self.columns, self.ard)
-        object.__setattr__(self, "features", Features(tuple(self.columns)))
-        object.__setattr__(self, "_parameters", (parameter,))
-        object.__setattr__(self, "_values", np.full(parameter.size, parameter.start))
+        parameter = self.length_scale or length_scale_parameter(self.columns, self.ard)
+        features = Features(tuple(self.columns))
+        # The length-scale of each feature: that of its column, or the only one.
+        owner = features.owner if self.ard else np.zeros_like(features.owner)
+        values = np.full(parameter.size, parameter.start)
+        self.__dict__.update(
+            features=features, _owner=owner, _parameters=(parameter,), _values=values
+        )
 
     @abstractmethod
     def profile_and_slope(self, r2: Array) -> tuple[Array, Array]:
         """k(r^2) and dk / d(r^2), elementwise, for squared distances that are at least 0."""
-
-    def profile(self, r2: Array) -> Array:
-        """k(r^2) alone."""
-        return self.profile_and_slope(r2)[0]
 
     @property
     def parameters(self) -> tuple[Hyperparameter, ...]:
@@ -99,25 +96,20 @@ class Stationary(Kernel):
         return self._values
 
     def with_values(self, values: Array) -> Self:
-        changed = with_fields(self, _values=values)
-        assert isinstance(changed, type(self))
-        return changed
+        return with_fields(self, _values=values)
 
     def scaled(self, x: Array) -> Array:
-        """Features divided by their length-scales (n, f); centred, which keeps the cancellation in
-        r^2 small."""
-        return (self.features(x) - 0.5) / self._per_feature
-
-    @property
-    def _per_feature(self) -> Array:
-        return self.features.spread(self._values) if self.ard else self._values
+        """Return features divided by their length-scales (n, f); centred, so that r^2 loses few
+        digits to cancellation."""
+        return (self.features(x) - 0.5) / self._values[self._owner]
 
     def length_scales(self, dimension: int) -> Array:
         return np.array(np.broadcast_to(self._values, dimension))
 
     def __call__(self, x1: Array, x2: Array) -> Array:
         z1 = self.scaled(x1)
-        return self.profile(_squared_distances(z1, z1 if x2 is x1 else self.scaled(x2)))
+        r2 = _squared_distances(z1, z1 if x2 is x1 else self.scaled(x2))
+        return self.profile_and_slope(r2)[0]
 
     def diagonal(self, x: Array) -> Array:
         return np.ones(len(x))
@@ -133,7 +125,8 @@ class Stationary(Kernel):
             weights = d * slope
             total = weights.sum(0) + weights.sum(1)
             spread = total @ (z * z) - 2.0 * np.einsum("ij,ij->j", z, weights @ z)
-            return self._per_length_scale(-2.0 * spread)
+            summed = np.bincount(self._owner, -2.0 * spread, minlength=len(self._values))
+            return np.asarray(summed / self._values)
 
         return covariance, pull
 
@@ -142,9 +135,13 @@ class Stationary(Kernel):
         covariance, slope = self.profile_and_slope(_squared_distances(z, z))
 
         def pull(d: Array) -> tuple[Array, Array]:
-            d_z = _both_sides(z, d * slope)
-            return self._per_length_scale(-np.einsum("ij,ij->j", z, d_z)), self.features.pull(
-                d_z / self._per_feature
+            weights = d * slope
+            total = weights.sum(0) + weights.sum(1)
+            d_z = 2.0 * (total[:, None] * z - weights @ z - weights.T @ z)
+            per_feature = -np.einsum("ij,ij->j", z, d_z)
+            summed = np.bincount(self._owner, per_feature, minlength=len(self._values))
+            return np.asarray(summed / self._values), self.features.pull(
+                d_z / self._values[self._owner]
             )
 
         return covariance, pull
@@ -156,17 +153,9 @@ class Stationary(Kernel):
         def pull(d: Array) -> Array:
             weights = d * slope
             d_z = 2.0 * (weights.sum(1)[:, None] * z1 - weights @ z2)
-            return self.features.pull(d_z / self._per_feature)
+            return self.features.pull(d_z / self._values[self._owner])
 
         return covariance, pull
-
-    def _per_length_scale(self, per_feature: Array) -> Array:
-        """Gradients with respect to log length-scales, one per feature, to those of the
-        length-scales themselves."""
-        per_parameter = (
-            self.features.gather(per_feature) if self.ard else np.array([per_feature.sum()])
-        )
-        return per_parameter / self._values
 
 
 def _squared_distances(z1: Array, z2: Array) -> Array:
@@ -180,19 +169,23 @@ def _squared_distances(z1: Array, z2: Array) -> Array:
     return r2
 
 
-def _both_sides(z: Array, weights: Array) -> Array:
-    """Gradient of sum_ij weights_ij |z_i - z_j|^2 with respect to z (n, f); weights need not be
-    symmetric."""
-    total = weights.sum(0) + weights.sum(1)
-    gradient: Array = 2.0 * (total[:, None] * z - weights @ z - weights.T @ z)
-    return gradient
+def matern52_and_slope(r2: Array) -> tuple[Array, Array]:
+    """The Matern-5/2 covariance k and dk/dr^2 = -5/6 (1 + s) exp(-s) at squared distances r^2."""
+    s = np.sqrt(5.0 * r2)
+    decay = np.exp(-s)
+    s += 1.0
+    s *= decay
+    decay *= r2
+    decay *= 5.0 / 3.0
+    decay += s
+    s *= -5.0 / 6.0
+    return decay, s
 
 
 class Matern52(Stationary):
     """k = (1 + s + s^2 / 3) exp(-s) with s = sqrt(5 r^2): twice differentiable functions."""
 
-    def profile_and_slope(self, r2: Array) -> tuple[Array, Array]:
-        return matern52_and_slope(r2)
+    profile_and_slope = staticmethod(matern52_and_slope)
 
 
 class Matern32(Stationary):
@@ -210,3 +203,61 @@ class RBF(Stationary):
     def profile_and_slope(self, r2: Array) -> tuple[Array, Array]:
         covariance = np.exp(-0.5 * r2)
         return covariance, -0.5 * covariance
+
+
+def matern52(squared: Array) -> Array:
+    """The Matern-5/2 covariance at squared distances r^2."""
+    root = np.sqrt(5.0 * squared)
+    value: Array = root / 3.0
+    value += 1.0
+    value *= root
+    value += 1.0
+    value *= np.exp(np.negative(root, out=root), out=root)
+    return value
+
+
+def matern52_by_length(positions: Array, length: float) -> tuple[Array, Array]:
+    """The Matern-5/2 covariance of positions (n,) on a line, (n, n), and its derivative by the
+    logarithm of ``length``.
+
+    >>> matern52_by_length(np.array([0.0, 1.0]), 1.0)[0].round(4)
+    array([[1.   , 0.524],
+           [0.524, 1.   ]])
+    """
+    squared = ((positions[:, None] - positions) / length) ** 2
+    value, slope = matern52_and_slope(squared)
+    return value, -2.0 * squared * slope
+
+
+KernelFactory = Callable[[Sequence[Column]], Kernel]
+
+_FACTORIES: Catalog[KernelFactory] = Catalog(
+    "kernel",
+    {
+        "matern52-ard": lambda columns: Scaled(Matern52(columns)),
+        "matern52-noard": lambda columns: Scaled(Matern52(columns, ard=False)),
+        "matern32-ard": lambda columns: Scaled(Matern32(columns)),
+        "matern32-noard": lambda columns: Scaled(Matern32(columns, ard=False)),
+        "rbf-ard": lambda columns: Scaled(RBF(columns)),
+        "rbf-noard": lambda columns: Scaled(RBF(columns, ard=False)),
+    },
+)
+
+
+def register_kernel(name: str, factory: KernelFactory) -> None:
+    """Make a kernel selectable by name in every method that has a GP; a name is given once.
+
+    The factory gets the columns of the configuration; methods add budget, task or warping around
+    the kernel that it returns.
+    """
+    _FACTORIES.add(name, factory)
+
+
+def kernel_names() -> tuple[str, ...]:
+    """All names, sorted."""
+    return tuple(sorted(_FACTORIES))
+
+
+def kernel_by_name(name: str, columns: Sequence[Column]) -> Kernel:
+    """Return the kernel of that name over these columns."""
+    return _FACTORIES[name](columns)

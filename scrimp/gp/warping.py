@@ -1,9 +1,9 @@
-"""Input warping: a kernel on w(x), where each number-like column is bent by a monotone function
-with learned shape.
+"""Input warping: a kernel of w(x), where w bends each ordered column by a learned monotone function.
 
-    w(x) = 1 - (1 - x^a)^b          (the distribution function of Kumaraswamy, a and b positive; a = b = 1 is the identity)
+    w(x) = 1 - (1 - x^a)^b
 
-It repairs scales that a search space got wrong, such as a rate searched linearly. Categorical
+the distribution function of Kumaraswamy with positive a and b; a = b = 1 is the identity. Warping
+corrects wrong scales of a search space, such as a learning rate searched linearly. Categorical
 columns are never warped. Inputs are squeezed to [1e-9, 1 - 1e-9] first, where the slopes of w are
 finite. Snoek, Swersky, Zemel, Adams, Input Warping for Bayesian Optimization of Non-Stationary
 Functions, 2014.
@@ -17,16 +17,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from scrimp.gp.columns import Column
+from scrimp.gp.hyperparameters import Hyperparameter, LogNormal, joined_parameters
 from scrimp.gp.kernel import Array, Kernel, Pullback, PullbackPair, with_fields
-from scrimp.gp.priors import Hyperparameter, LogNormal, joined_parameters
 
-__all__ = ["WARPING_POWER", "Warped", "kumaraswamy"]
-
-_EDGE = 1e-9
+_MARGIN = 1e-9
+"""Distance of squeezed inputs from 0 and 1."""
 
 WARPING_POWER = Hyperparameter("warping", LogNormal(0.0, 0.75), bounds=(0.25, 4.0), initial=1.0)
-"""Either power: log-normal around 1, as in Snoek et al. with the spread used for hyperparameter
-tuning."""
+"""The prior of either power, log-normal around 1, with the spread that Snoek et al. use for
+hyperparameter tuning."""
 
 
 def kumaraswamy(
@@ -37,7 +36,7 @@ def kumaraswamy(
     With t = x^a and u = 1 - t: dw/dx = b u^(b-1) a x^(a-1), dw/da = b u^(b-1) t log x, dw/db = -u^b
     log u.
     """
-    inside = _EDGE + (1.0 - 2.0 * _EDGE) * np.clip(x, 0.0, 1.0)
+    inside = _MARGIN + (1.0 - 2.0 * _MARGIN) * np.clip(x, 0.0, 1.0)
     log_x = np.log(inside)
     t = np.exp(a * log_x)
     u = -np.expm1(a * log_x)
@@ -48,7 +47,7 @@ def kumaraswamy(
     def pull(d: Array) -> tuple[Array, Array, Array]:
         common = d * b * rest / u * t
         return (
-            common * a / inside * (1.0 - 2.0 * _EDGE),
+            common * a / inside * (1.0 - 2.0 * _MARGIN),
             (common * log_x).sum(0),
             -(d * rest * log_u).sum(0),
         )
@@ -58,8 +57,8 @@ def kumaraswamy(
 
 @dataclass(frozen=True, eq=False)
 class Warped(Kernel):
-    """k(x, x') = inner(w(x), w(x')), with the powers a, then b, of the warped columns as its first
-    parameters."""
+    """k(x, x') = inner(w(x), w(x')). The first parameters are the powers a, then b, of the warped
+    columns."""
 
     inner: Kernel
     columns: Sequence[Column]
@@ -91,11 +90,8 @@ class Warped(Kernel):
 
     def with_values(self, values: Array) -> "Warped":
         cut = len(self._powers)
-        changed = with_fields(
-            self, _powers=values[:cut], inner=self.inner.with_values(values[cut:])
-        )
-        assert isinstance(changed, Warped)
-        return changed
+        inner = self.inner.with_values(values[cut:])
+        return with_fields(self, _powers=values[:cut], inner=inner)
 
     def warp(self, x: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
         """w(x) (n, d), and pull(dw) -> gradients of the powers (2 c,) and of x (n, d)."""
@@ -113,7 +109,7 @@ class Warped(Kernel):
         return warped, pull
 
     def length_scales(self, dimension: int) -> Array:
-        """Those of the inner kernel, in warped columns, which cover the same cube."""
+        """Length-scales of the inner kernel, in warped columns, which cover the same cube."""
         return self.inner.length_scales(dimension)
 
     def __call__(self, x1: Array, x2: Array) -> Array:

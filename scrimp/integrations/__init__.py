@@ -1,0 +1,1 @@
+"""Scrimp inside other libraries, one module per library."""

@@ -8,23 +8,17 @@ The cursor, with the run of each trial, is in ``scrimp`` in the repository's fol
 from collections.abc import Sequence
 from pathlib import Path
 
-try:
+from scrimp.integrations.extras import extra
+from scrimp.integrations.tracker import CursorFile, Tracker, TrialNews, finite_metrics, step_number
+from scrimp.study_log.history import History
+from scrimp.study_log.trial import Trial
+
+with extra("aim", "AimTracker"):
     import aim
-except ModuleNotFoundError as error:
-    raise ImportError(
-        f"AimTracker needs {error.name}, not installed here; pip install 'scrimp[aim]'"
-    ) from None
-
-from scrimp.history.history import History
-from scrimp.history.trial import Trial
-from scrimp.integrations.cursor_file import CursorFile
-from scrimp.integrations.tracker import Tracker, TrialNews, finite_metrics, step_number
-
-__all__ = ["AimTracker"]
 
 
 class AimTracker(Tracker):
-    """Runs in the Aim repository in ``folder``, which is made where there is none."""
+    """Runs in the Aim repository in ``folder``, which is created if it does not exist."""
 
     def __init__(self, folder: str | Path = ".") -> None:
         self._folder = Path(folder)
@@ -54,8 +48,9 @@ class AimTracker(Tracker):
             elif item.kind == "ended":
                 run["status"] = item.trial.status
                 run["best"] = item.trial.best
+        # Runs of paused trials are closed too: there may be many.
         for number in list(self._runs):
-            if history.trials[number].status != "running":  # paused ones may be many
+            if history.trials[number].status != "running":
                 self._runs.pop(number).close()
         self._cursor.write(self._identity, history.length, self._hashes)
 

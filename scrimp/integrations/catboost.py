@@ -5,9 +5,9 @@
         model = CatBoostClassifier(**trial.params, **callback.settings)
         model.fit(X, y, eval_set=(X_held_out, y_held_out), callbacks=[callback])
 
-A trial that was paused goes on from CatBoost's snapshot, exactly as if it had never stopped. While
-a callback runs, the snapshot still lacks the present round, so that one is boosted a second time.
-CatBoost takes callbacks on the CPU only.
+A resumed trial continues from CatBoost's snapshot, exactly as if it had never paused. While a
+callback runs, the snapshot still lacks the current round, so that round is boosted twice. CatBoost
+takes callbacks on the CPU only.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,13 +15,11 @@ from typing import Protocol
 
 from scrimp.integrations.trial_loop import Loop, Metrics, RunningTrial, last_values, unreadable
 
-__all__ = ["ScrimpCallback"]
-
 FILE = "snapshot.cbsnapshot"
 
 
 class Information(Protocol):
-    """What CatBoost hands to a callback: rounds done, and values by data and measure."""
+    """The argument of a CatBoost callback: finished rounds, and values by data and measure."""
 
     @property
     def iteration(self) -> int: ...
@@ -30,11 +28,11 @@ class Information(Protocol):
 
 
 class ScrimpCallback:
-    """Reports ``metrics`` after every so many rounds, each with CatBoost's snapshot, and ends where
-    the trial ends.
+    """Report ``metrics`` every ``every`` rounds, each with CatBoost's snapshot; end training with
+    the grant.
 
-    A metric is named by data and measure, ``"validation-Logloss"``. ``trial`` is the objective's; a
-    script that runs as a command leaves it out. ``settings`` are keywords for the model: its
+    A metric is named by data and measure: ``"validation-Logloss"``. Pass the objective's ``trial``;
+    leave it out in a script that runs as a command. ``settings`` are keywords for the model: its
     iterations and its snapshots.
     """
 
@@ -44,23 +42,25 @@ class ScrimpCallback:
         self._loop = Loop.of(metrics, trial, every)
         self._saved = self._loop.saved(FILE)
         self._begin = self._loop.trial.step
+        # With use_best_model, CatBoost would drop the rounds after the best one.
         self.settings: dict[str, int | str | bool] = {
             "iterations": self._loop.last,
-            "use_best_model": False,  # or the rounds after the best one are cut off
+            "use_best_model": False,
         }
         folder = self._loop.folder
         if folder is not None:
+            # An interval of 0 seconds saves a snapshot after every round.
             self.settings |= {
                 "save_snapshot": True,
                 "snapshot_file": str(folder / FILE),
-                "snapshot_interval": 0,  # seconds: after every round
+                "snapshot_interval": 0,
                 "train_dir": str(folder / "catboost_info"),
             }
 
     def after_iteration(self, info: Information) -> bool:
-        """CatBoost calls it after each round; False ends training."""
+        """Called by CatBoost after each round; False ends training."""
         if self._saved is not None and info.iteration < self._begin:
-            lost = ValueError(f"CatBoost began again at round {info.iteration}")
+            lost = ValueError(f"CatBoost started again at round {info.iteration}")
             raise unreadable(self._saved, self._begin, lost)
         if info.iteration <= self._begin or not self._loop.due(info.iteration):
             return True

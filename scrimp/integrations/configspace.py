@@ -1,40 +1,36 @@
-"""Spaces of ConfigSpace and spaces of scrimp, both ways.
+"""Conversion between spaces of ConfigSpace and of scrimp.
 
     space_of_configspace(ConfigurationSpace({"lr": (1e-5, 1e-1), "layers": (1, 8)}))
     configspace_of(Space(lr=Float(1e-5, 1e-1, log=True)))
 
-Conditions that a parent equals a value, or is one of several, are kept, alone or joined by "and".
-What the other side cannot say is refused by name: forbidden clauses and other conditions of
-ConfigSpace, priors of scrimp. Numbers with steps become ordinals; normal and beta distributions give their bounds.
+Conditions that a parent equals a value, or is one of several values, are kept, alone or joined by
+"and". Anything that the other library cannot express is refused by name: forbidden clauses and
+other conditions of ConfigSpace, priors of scrimp. Numbers with steps become ordinals; of normal and
+beta distributions the bounds are kept.
 """
 
 from collections.abc import Iterator
 
-try:
+from scrimp.errors import SpaceError
+from scrimp.integrations.extras import extra
+from scrimp.json_values import Scalar
+from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
+from scrimp.space.parameter_contract import Parameter
+from scrimp.space.space import Space
+
+with extra("configspace", "this conversion"):
     import ConfigSpace
     from ConfigSpace.hyperparameters import (
         FloatHyperparameter,
         Hyperparameter,
         IntegerHyperparameter,
     )
-except ModuleNotFoundError as error:
-    raise ImportError(
-        f"this bridge needs {error.name}, not installed here; pip install 'scrimp[configspace]'"
-    ) from None
-
-from scrimp.errors import SpaceError
-from scrimp.json_values import Scalar
-from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
-from scrimp.space.parameter_contract import Parameter
-from scrimp.space.space import Space
-
-__all__ = ["configspace_of", "space_of_configspace"]
 
 When = dict[str, list[Scalar]]
 
 
 def space_of_configspace(given: ConfigSpace.ConfigurationSpace) -> Space:
-    """The space of scrimp that a ConfigurationSpace means."""
+    """Return the space that corresponds to a ConfigurationSpace."""
     if given.forbidden_clauses:
         raise SpaceError(
             f"the ConfigurationSpace forbids {given.forbidden_clauses[0]}; scrimp has no forbidden"
@@ -44,7 +40,8 @@ def space_of_configspace(given: ConfigSpace.ConfigurationSpace) -> Space:
     for condition in given.conditions:
         for one in _parts(condition):
             parents = when.setdefault(one.child.name, {})
-            values = [_plain(value) for value in _values(one)]
+            equal = isinstance(one, ConfigSpace.EqualsCondition)
+            values = [_plain(value) for value in ([one.value] if equal else one.values)]
             if one.parent.name in parents:
                 values = [value for value in values if value in parents[one.parent.name]]
             parents[one.parent.name] = values
@@ -52,7 +49,7 @@ def space_of_configspace(given: ConfigSpace.ConfigurationSpace) -> Space:
 
 
 def _parts(condition: object) -> Iterator[ConfigSpace.EqualsCondition | ConfigSpace.InCondition]:
-    """The conditions that must all hold."""
+    """Yield the conditions that are joined by "and"."""
     if isinstance(condition, ConfigSpace.AndConjunction):
         for part in condition.components:
             yield from _parts(part)
@@ -60,14 +57,9 @@ def _parts(condition: object) -> Iterator[ConfigSpace.EqualsCondition | ConfigSp
         yield condition
     else:
         raise SpaceError(
-            f"the condition {condition} cannot be kept; scrimp knows that a parent equals a value or"
-            " is one of several, alone or joined by 'and'"
+            f"the condition {condition} cannot be kept; scrimp has conditions that a parent equals a"
+            " value or is one of several, alone or joined by 'and'"
         )
-
-
-def _values(condition: ConfigSpace.EqualsCondition | ConfigSpace.InCondition) -> list[object]:
-    equal = isinstance(condition, ConfigSpace.EqualsCondition)
-    return [condition.value] if equal else list(condition.values)
 
 
 def _parameter(item: Hyperparameter, when: When | None) -> Parameter:
@@ -88,19 +80,21 @@ def _parameter(item: Hyperparameter, when: When | None) -> Parameter:
         case FloatHyperparameter():
             low, high = float(item.lower), float(item.upper)
             return Float(low, high, log=bool(item.log), when=when, default=default)
-    raise SpaceError(f"hyperparameter {item} of ConfigSpace is of a kind that scrimp does not know")
+    raise SpaceError(f"scrimp has no parameter like the hyperparameter {item} of ConfigSpace")
 
 
 def _plain(value: object) -> Scalar:
-    """A value of numpy as Python's own."""
+    """Return the Python value of a NumPy scalar."""
     found = value.item() if type(value).__module__ == "numpy" else value  # type: ignore[attr-defined]
     if found is None or isinstance(found, str | int | float | bool):
         return found
-    raise SpaceError(f"the value {value!r} of ConfigSpace is no number, text or truth value")
+    raise SpaceError(
+        f"the value {value!r} of ConfigSpace is not a number, text, True, False or None"
+    )
 
 
 def configspace_of(space: Space, *, seed: int | None = None) -> ConfigSpace.ConfigurationSpace:
-    """The ConfigurationSpace that a space of scrimp means."""
+    """Return the ConfigurationSpace that corresponds to a space of scrimp."""
     made = ConfigSpace.ConfigurationSpace(seed=seed)
     made.add(*[_hyperparameter(name, parameter) for name, parameter in space.items()])
     for name, parameter in space.items():
@@ -116,7 +110,9 @@ def configspace_of(space: Space, *, seed: int | None = None) -> ConfigSpace.Conf
 
 def _hyperparameter(name: str, parameter: Parameter) -> Hyperparameter:
     if parameter.prior is not None:
-        raise SpaceError(f"parameter {name!r} has a prior, which ConfigSpace cannot say; remove it")
+        raise SpaceError(
+            f"parameter {name!r} has a prior, which ConfigSpace cannot express; remove it"
+        )
     chosen = {} if parameter.default is None else {"default_value": parameter.default}
     match parameter:
         case Constant():
@@ -132,5 +128,5 @@ def _hyperparameter(name: str, parameter: Parameter) -> Hyperparameter:
         case Float():
             kind = ConfigSpace.UniformFloatHyperparameter
         case _:
-            raise SpaceError(f"parameter {name!r} is of a kind that ConfigSpace does not know")
+            raise SpaceError(f"ConfigSpace has no hyperparameter like parameter {name!r}")
     return kind(name, parameter.low, parameter.high, log=parameter.log, **chosen)

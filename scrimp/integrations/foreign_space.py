@@ -1,4 +1,4 @@
-"""Spaces as other libraries write them: lists and scipy.stats distributions by name.
+"""Spaces written as lists and scipy.stats distributions, as scikit-learn takes them.
 
     space, labels = space_of({"svc__C": loguniform(1e-2, 1e2), "svc__kernel": ["rbf", "linear"]})
     objects_of({"svc__C": 1.0, "svc__kernel": "rbf"}, labels)
@@ -6,11 +6,11 @@
 | given | becomes |
 |---|---|
 | a parameter of scrimp, such as ``Float(0, 1)`` | itself |
-| a list | a choice; what is no JSON scalar, such as an estimator, is chosen by a label |
+| a list | a choice; an object such as an estimator is chosen by a label |
 | ``uniform``, ``loguniform`` (``reciprocal``) of scipy.stats | a number of the same range |
 | ``randint(low, high)`` | an integer below ``high`` |
-| any other distribution | the range between its 0.1 % and 99.9 % quantiles, logarithmic where it \
-spans more than two decades of positive numbers |
+| any other distribution | the range from its 0.1 % to its 99.9 % quantile; logarithmic if it is \
+positive and spans more than two decades |
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,18 +24,17 @@ from scrimp.space.parameter import Categorical, Constant, Float, Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
 
-__all__ = ["Labels", "objects_of", "space_of"]
-
 Labels = Mapping[str, Mapping[object, object]]
 """Parameter -> label -> the object that it stands for."""
 
-TAIL = 0.001
-DECADES = 100.0
+TAIL_PROBABILITY = 0.001
+MIN_LOG_RATIO = 100.0
+"""Ratio of high to low from which an unbounded distribution becomes a logarithmic range."""
 
 
 @runtime_checkable
 class Distribution(Protocol):
-    """What a frozen distribution of scipy.stats offers."""
+    """A frozen distribution of scipy.stats."""
 
     dist: Any
 
@@ -45,13 +44,13 @@ class Distribution(Protocol):
 
 @runtime_checkable
 class Discrete(Distribution, Protocol):
-    """One over integers."""
+    """A distribution over integers."""
 
     def pmf(self, k: int) -> float: ...
 
 
 def space_of(given: Mapping[str, object]) -> tuple[Space, Labels]:
-    """The space, and the objects behind labels.
+    """Return the space, and the objects behind its labels.
 
     >>> space_of({"depth": [1, 2], "weights": ["uniform", len]})[1]
     {'weights': {'<built-in function len>': <built-in function len>}}
@@ -73,7 +72,7 @@ def space_of(given: Mapping[str, object]) -> tuple[Space, Labels]:
 
 
 def objects_of(config: Mapping[str, object], labels: Labels) -> dict[str, object]:
-    """The configuration with objects in place of their labels."""
+    """Return the configuration with objects in place of their labels."""
     return {
         name: labels[name].get(value, value) if name in labels else value
         for name, value in config.items()
@@ -81,7 +80,7 @@ def objects_of(config: Mapping[str, object], labels: Labels) -> dict[str, object
 
 
 def _parameter(name: str, value: object) -> tuple[Parameter, dict[object, object]]:
-    """One parameter, and the objects behind its labels."""
+    """Return one parameter, and the objects behind its labels."""
     if isinstance(value, Parameter):
         return value, {}
     if isinstance(value, Distribution):
@@ -97,7 +96,7 @@ def _parameter(name: str, value: object) -> tuple[Parameter, dict[object, object
 
 
 def _of_list(name: str, values: list[object]) -> tuple[Parameter, dict[object, object]]:
-    """A choice, with labels for what is no JSON scalar; a constant where there is one choice."""
+    """Return a choice, with labels for objects; a constant for a single value."""
     if not values:
         raise SpaceError(f"parameter {name!r} is an empty list; give at least one choice")
     objects: dict[object, object] = {}
@@ -115,12 +114,12 @@ def _of_list(name: str, values: list[object]) -> tuple[Parameter, dict[object, o
 
 
 def _of_distribution(name: str, given: Distribution) -> Parameter:
-    """The range of a distribution."""
+    """Return the range of a distribution."""
     low, high = (float(end) for end in given.support())
     whole = isinstance(given, Discrete)
     if not np.isfinite([low, high]).all():
-        low, high = float(given.ppf(TAIL)), float(given.ppf(1 - TAIL))
-        log = low > 0 and high / low > DECADES
+        low, high = (float(given.ppf(tail)) for tail in (TAIL_PROBABILITY, 1 - TAIL_PROBABILITY))
+        log = low > 0 and high / low > MIN_LOG_RATIO
     else:
         log = given.dist.name in ("loguniform", "reciprocal")
     if not np.isfinite([low, high]).all() or not low < high:

@@ -1,7 +1,7 @@
 """A sweeper for Hydra: ``python train.py --multirun hydra/sweeper=scrimp 'lr=tag(log,interval(1e-5,1e-1))'``.
 
-The task function returns the value, or a mapping of metrics. What is searched is said by Hydra's
-own sweeps on the command line, or in ``hydra.sweeper.params`` as on scrimp's command line:
+The task function returns the value, or a mapping of metrics. The parameters to search are Hydra's
+own sweeps on the command line, or ``hydra.sweeper.params`` in the form of scrimp's command line:
 
 | Hydra | scrimp |
 |---|---|
@@ -10,14 +10,29 @@ own sweeps on the command line, or in ``hydra.sweeper.params`` as on scrimp's co
 | ``choice(adamw, sgd)``, ``adamw,sgd`` | ``categorical(adamw,sgd)`` |
 
 Jobs go through Hydra's launcher, ``n_jobs`` at a time. With a ``budget`` such as ``epochs(1,27)``
-each job gets its share as ``epochs=9``. `hydra_plugins.scrimp_sweeper` makes the sweeper known.
+each job gets its grant as ``epochs=9``. `hydra_plugins.scrimp_sweeper` registers the sweeper.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-try:
+from scrimp.checks import is_whole, nearest_name
+from scrimp.errors import ReportError, SpaceError, StudyError
+from scrimp.formats.toml_reading import read_budget_text
+from scrimp.integrations.extras import extra
+from scrimp.json_values import Scalar
+from scrimp.space.parameter import Categorical, Constant, Float, Int, parameter_from_json
+from scrimp.space.parameter_contract import Parameter
+from scrimp.space.space import Space
+from scrimp.space.space_text import read_space_text
+from scrimp.study.studies import create_study
+from scrimp.study.study import Study
+from scrimp.study.workers import open_trials
+from scrimp.study_log.problem import Budget, Direction
+from scrimp.study_log.trial import Trial
+
+with extra("hydra", "the Hydra sweeper"):
     from hydra.core.override_parser.overrides_parser import OverridesParser
     from hydra.core.override_parser.types import (
         ChoiceSweep,
@@ -31,36 +46,17 @@ try:
     from hydra.plugins.sweeper import Sweeper
     from hydra.types import HydraContext, TaskFunction
     from omegaconf import DictConfig, OmegaConf
-except ModuleNotFoundError as error:
-    raise ImportError(
-        f"the Hydra sweeper needs {error.name}, not installed here; pip install 'scrimp[hydra]'"
-    ) from None
 
-from scrimp.checks import is_whole, nearest_name
-from scrimp.errors import ReportError, SpaceError, StudyError
-from scrimp.formats.run_options import read_budget_text
-from scrimp.history.problem import Budget, Direction
-from scrimp.history.trial import Trial
-from scrimp.json_values import Scalar
-from scrimp.space.parameter import Categorical, Constant, Float, Int
-from scrimp.space.parameter_contract import Parameter
-from scrimp.space.parameter_record import parameter_from_json
-from scrimp.space.space import Space
-from scrimp.space.space_text import read_space_text
-from scrimp.tuning.studies import create_study
-from scrimp.tuning.study import Study
+KINDS = ("float", "int", "ordinal", "categorical")
+"""Kinds of parameters in the form of scrimp's command line."""
 
-__all__ = ["Sweep", "SweepSettings", "parameter_of_sweep"]
-
-OWN = ("float", "int", "ordinal", "categorical")
-"""Kinds of parameters as scrimp's command line writes them."""
-
-ALIKE = 3  # jobs that fail before any worked, after which the sweep ends
+MAX_FIRST_FAILURES = 3
+"""A sweep ends after this many failed jobs without a success."""
 
 
 @dataclass
 class SweepSettings:
-    """What stands under ``hydra.sweeper``; ``_target_`` is where Hydra finds the class."""
+    """The settings under ``hydra.sweeper``; ``_target_`` is where Hydra finds the class."""
 
     _target_: str = "hydra_plugins.scrimp_sweeper.ScrimpSweeper"
     n_trials: int = 20
@@ -76,7 +72,7 @@ class SweepSettings:
 
 
 class Sweep(Sweeper):  # type: ignore[misc]
-    """Asks a study what to launch, and tells it what came back."""
+    """A sweeper that asks a study what to launch, and tells it the results."""
 
     def __init__(self, **settings: object) -> None:
         known = [item.name for item in fields(SweepSettings)]
@@ -97,14 +93,14 @@ class Sweep(Sweeper):  # type: ignore[misc]
     def setup(
         self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig
     ) -> None:
-        """Hydra calls this before the sweep."""
+        """Called by Hydra before the sweep."""
         self.hydra_context, self.config = hydra_context, config
         self.launcher = Plugins.instance().instantiate_launcher(
             hydra_context=hydra_context, task_function=task_function, config=config
         )
 
     def sweep(self, arguments: Sequence[str]) -> Study:
-        """Launch jobs until as much was spent as ``n_trials`` full ones spend; the study."""
+        """Launch jobs until they have spent what ``n_trials`` full ones would; return the study."""
         settings = self._settings
         listed = [f"{name}={text}" for name, text in settings.params.items()]
         parameters, fixed = searched([*listed, *arguments])
@@ -124,12 +120,12 @@ class Sweep(Sweeper):  # type: ignore[misc]
         return study
 
     def launch(self, batch: list[list[str]], first: int) -> list[JobReturn]:
-        """The outcomes of jobs with these overrides, the first of them number ``first``."""
+        """Launch jobs with these overrides, numbered from ``first``; return their outcomes."""
         self.validate_batch_is_legal(batch)
         return list(self.launcher.launch(batch, initial_job_idx=first))
 
     def _write_best(self, study: Study) -> None:
-        """The best configuration, in a file beside the jobs."""
+        """Write the best configuration to a file beside the jobs."""
         folder = Path(str(self.config.hydra.sweep.dir))
         folder.mkdir(parents=True, exist_ok=True)
         best = {
@@ -142,7 +138,7 @@ class Sweep(Sweeper):  # type: ignore[misc]
 
 @dataclass
 class _Jobs:
-    """The conversation between a study and a launcher."""
+    """The jobs of a sweep: asked of the study, launched, and told to the study."""
 
     owner: Sweep
     study: Study
@@ -151,10 +147,10 @@ class _Jobs:
     failures: list[Exception] = field(default_factory=list)
 
     def run(self, n_trials: int, n_jobs: int) -> None:
-        """Jobs that an earlier run left open come first."""
+        """Run jobs; those that an earlier run left open come first."""
         budget = self.study.budget
         full = 1.0 if budget is None else budget.maximum
-        open_ones = [trial for trial in self.study.trials if trial.status == "running"]
+        open_ones = open_trials(self.study)
         while (left := n_trials * full - self._spent(full)) > 1e-9:
             count = max(1, min(n_jobs, int(left / full + 1 - 1e-9)))
             batch = open_ones[:count] or self.study.ask(count)
@@ -176,14 +172,15 @@ class _Jobs:
         return [*self.fixed, *chosen, *share]
 
     def _tell(self, trial: Trial, outcome: JobReturn) -> None:
-        """A job that raised is a failed trial; the first three in a row end the sweep."""
+        """Tell the study the outcome of a job. A job that raised is a failed trial; the sweep ends if
+        the first three fail."""
         try:
             value = outcome.return_value
         except Exception as error:
             self.failures.append(error)
             reason = f"{type(error).__name__}: {error}"
             self.study.tell(trial, state="failed", message=reason)
-            if len(self.failures) >= ALIKE and self.study.history.best is None:
+            if len(self.failures) >= MAX_FIRST_FAILURES and self.study.history.best is None:
                 raise
             return
         if outcome.status != JobStatus.COMPLETED or value is None:
@@ -195,15 +192,18 @@ class _Jobs:
 
 
 def searched(texts: Sequence[str]) -> tuple[dict[str, Parameter], list[str]]:
-    """What overrides ask to search, and those that only fix a value; later ones win."""
+    """Return the parameters that the overrides sweep over, and the overrides that fix a value; of
+    two for one key the later counts."""
     parameters: dict[str, Parameter] = {}
     fixed: dict[str, str] = {}
     for text in texts:
         key, _, value = text.partition("=")
         parameters.pop(key, None)
         fixed.pop(key, None)
-        if value.partition("(")[0] in OWN and "interval(" not in value:
-            parameters[key] = _own(text)
+        if value.partition("(")[0] in KINDS and "interval(" not in value:
+            ((name, record),) = read_space_text([text]).items()
+            assert isinstance(record, Mapping), "a kind with settings"
+            parameters[key] = parameter_from_json(name, record)
             continue
         override = OverridesParser.create().parse_override(text)
         if override.is_sweep_override():
@@ -212,21 +212,14 @@ def searched(texts: Sequence[str]) -> tuple[dict[str, Parameter], list[str]]:
             fixed[key] = text
     if not parameters:
         raise SpaceError(
-            "nothing is to be searched; sweep over something, such as"
+            "there is nothing to search; sweep over a parameter, such as"
             " 'lr=tag(log,interval(1e-5,1e-1))' or hydra.sweeper.params.lr='float(1e-5,1e-1,log)'"
         )
     return parameters, list(fixed.values())
 
 
-def _own(text: str) -> Parameter:
-    """A parameter as scrimp's command line writes it."""
-    ((name, record),) = read_space_text([text]).items()
-    assert isinstance(record, Mapping), "a kind with settings"
-    return parameter_from_json(name, record)
-
-
 def parameter_of_sweep(override: Override) -> Parameter:
-    """The parameter that a sweep of Hydra means; `SpaceError` for one that has no end."""
+    """Return the parameter of a Hydra sweep; `SpaceError` if scrimp cannot search it."""
     sweep, name = override.value(), override.get_key_element()
     if isinstance(sweep, IntervalSweep):
         low, high, log = sweep.start, sweep.end, "log" in sweep.tags
@@ -236,7 +229,7 @@ def parameter_of_sweep(override: Override) -> Parameter:
     if isinstance(sweep, RangeSweep):
         numbers = list(sweep.range())
         if not numbers:
-            raise SpaceError(f"{name!r} ranges over nothing: {override.input_line}")
+            raise SpaceError(f"the range of {name!r} is empty: {override.input_line}")
         if len(numbers) == 1:
             return Constant(numbers[0])
         low, high = min(numbers), max(numbers)
@@ -271,7 +264,7 @@ def _direction(word: str) -> Direction:
 
 
 def _as_text(value: Scalar) -> str:
-    """A value as an override writes it.
+    """Return a value as an override writes it.
 
     >>> [_as_text(value) for value in (1e-05, True, None, "a b", "it's")]
     ['1e-05', 'true', 'null', "'a b'", "'it\\\\'s'"]
@@ -283,11 +276,8 @@ def _as_text(value: Scalar) -> str:
             return str(value).lower()
         case str():
             quoted = value.replace("\\", "\\\\").replace("'", "\\'")
-            return value if value.isidentifier() and not _means_more(value) else f"'{quoted}'"
+            # Hydra reads some plain words as other values.
+            special = value.lower() in ("null", "true", "false", "nan", "inf")
+            return value if value.isidentifier() and not special else f"'{quoted}'"
         case _:
             return repr(value)
-
-
-def _means_more(word: str) -> bool:
-    """Words that Hydra would not take for text."""
-    return word.lower() in ("null", "true", "false", "nan", "inf")

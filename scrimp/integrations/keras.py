@@ -8,29 +8,24 @@
             initial_epoch=callback.initial_epoch, epochs=27, callbacks=[callback],
         )
 
-``epochs`` is that of a full training; the callback ends each grant.
+``epochs`` is the length of a full training; the callback ends each grant.
 """
 
 from collections.abc import Mapping
 from typing import Protocol, SupportsFloat
 
+from scrimp.integrations.extras import extra
 from scrimp.integrations.trial_loop import Loop, Metrics, RunningTrial
 
-try:
+with extra("keras", "ScrimpCallback"):
     from keras.callbacks import Callback
     from keras.saving import load_model
-except ModuleNotFoundError as error:
-    raise ImportError(
-        f"ScrimpCallback needs {error.name}, not installed here; pip install 'scrimp[keras]'"
-    ) from None
-
-__all__ = ["ScrimpCallback"]
 
 FILE = "model.keras"
 
 
 class KerasModel(Protocol):
-    """What is used of a model of Keras."""
+    """The parts of a Keras model that are used here."""
 
     stop_training: bool
 
@@ -38,11 +33,11 @@ class KerasModel(Protocol):
 
 
 class ScrimpCallback(Callback):  # type: ignore[misc]
-    """Reports ``metrics``, as they are in Keras's logs, after every so many epochs, each with the
-    model saved, and ends where the trial ends.
+    """Save the model and report ``metrics``, named as in Keras's logs, every ``every`` epochs; end
+    training with the grant.
 
-    ``trial`` is the objective's; a script that runs as a command leaves it out. ``restored`` is the
-    model to go on with, its optimizer included, None at the beginning.
+    Pass the objective's ``trial``; leave it out in a script that runs as a command. ``restored`` is
+    the model to continue with, its optimizer included; None at the beginning.
     """
 
     model: KerasModel
@@ -58,12 +53,10 @@ class ScrimpCallback(Callback):  # type: ignore[misc]
         self.initial_epoch = 0 if self.restored is None else int(self._loop.trial.step)
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, SupportsFloat] | None = None) -> None:
-        """Keras calls it after each epoch, counted from 0."""
+        """Called by Keras after each epoch, counted from 0."""
         done = epoch + 1
         if not self._loop.due(done):
             return
-        folder = self._loop.folder
-        if folder is not None:
-            self.model.save(str(folder / FILE))
+        self._loop.save(lambda folder: self.model.save(str(folder / FILE)))
         if not self._loop.tell(done, logs or {}):
             self.model.stop_training = True

@@ -1,4 +1,4 @@
-"""A worker as a function: what launchers such as submitit and Dask send to other machines.
+"""A worker as a function, for launchers such as submitit and Dask.
 
     executor = submitit.AutoExecutor("logs")                   # Slurm, or this machine
     executor.submit(LaunchedWorker("digits", "postgresql://ann@db.example/hpo"))
@@ -6,13 +6,13 @@
     client = dask.distributed.Client("tcp://scheduler:8786")
     client.submit(LaunchedWorker("digits", "postgresql://ann@db.example/hpo"), pure=False)
 
-The function starts ``scrimp worker`` as a process of its own, and waits for it. `checkpoint` is what
-submitit calls when a job is preempted or its time is up (SIGUSR1 or SIGUSR2): the worker finishes
-its step, which commits the checkpoint, hands the trial back and ends; the job goes back into the
-queue, and whoever is free takes the trial up meanwhile.
+The function starts ``scrimp worker`` as a process and waits for it. submitit calls `checkpoint` when
+a job is preempted or its time is up (SIGUSR1 or SIGUSR2): the worker finishes its step, which
+commits the checkpoint, hands the trial back and ends. The job returns to the queue; meanwhile any
+free worker can resume the trial.
 
-Standard input of the process is a lifeline: when whoever started it is gone, killed with a Dask
-worker for one, the pipe closes and the process ends as if it had been asked to.
+The process watches its standard input: when its parent is gone, for example with a killed Dask
+worker, the pipe closes and the process ends as if asked to.
 """
 
 import os
@@ -27,19 +27,18 @@ from dataclasses import dataclass, field
 
 from scrimp.errors import StorageError, StudyError
 
-__all__ = ["LaunchedWorker"]
-
-FINISHED, UNFINISHED, WRONG = 0, 1, 2  # exit codes of ``scrimp worker``
+FINISHED, UNFINISHED, WRONG = 0, 1, 2
+"""Exit codes of ``scrimp worker``."""
 
 
 @dataclass(eq=False)
 class LaunchedWorker:
-    """One worker for a study in ``storage``. ``options`` are those of ``scrimp worker``, such as
-    ``("--workers", "2")``; ``environment`` is added to that of the job. ``grace`` is how many
-    seconds a worker that was asked to end may take to finish its step."""
+    """A worker for a study in ``storage``. ``options`` are those of ``scrimp worker``, such as
+    ``("--workers", "2")``; ``environment`` is added to that of the job. A worker that is asked to
+    end has ``grace`` seconds to finish its step."""
 
     study: str
-    storage: str
+    storage: str = field(repr=False)  # its URL may hold a password
     options: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
     grace: float = 60.0
@@ -49,19 +48,19 @@ class LaunchedWorker:
     def __post_init__(self) -> None:
         if self.storage.startswith("memory:"):
             raise StudyError(
-                f"storage is {self.storage!r}; workers elsewhere need one that they can reach, such"
-                " as postgresql:// or a journal:// folder that all share"
+                f"storage is {self.storage!r}; workers on other machines need one that they can"
+                " reach, such as postgresql:// or a shared journal:// folder"
             )
 
     def __getstate__(self) -> dict[str, object]:
-        """Without the process, which stays where it is."""
+        """Leave out the process, which cannot be pickled."""
         return {**self.__dict__, "_process": None, "_asked": False}
 
     def __call__(self) -> bool:
-        """Work until the study is finished: True; False when it was asked to end before."""
+        """Work until the study is finished; return False if asked to end before that."""
         words = ["worker", self.study, *self.options]
         command = [sys.executable, "-m", "scrimp.integrations.launching", str(self.grace), *words]
-        # In the environment, since everybody on a machine can read its command lines.
+        # Every user of a machine can read its command lines, so the URL is passed in the environment.
         environment = {**os.environ, **self.environment, "SCRIMP_STORAGE": self.storage}
         self._process = subprocess.Popen(
             command,
@@ -87,14 +86,14 @@ class LaunchedWorker:
         )
 
     def checkpoint(self) -> object:
-        """What submitit calls before it puts the job back into the queue."""
+        """Called by submitit before it returns the job to the queue."""
         from submitit.helpers import DelayedSubmission
 
         self._end()
         return DelayedSubmission(self)
 
     def _followed(self, process: "subprocess.Popen[str]") -> tuple[int, str]:
-        """The exit code, and the last line of its errors, which are shown as they come."""
+        """Wait for the process and show its errors; return its exit code and last line."""
         last = ""
         assert process.stderr is not None
         with process.stderr as lines:
@@ -104,7 +103,7 @@ class LaunchedWorker:
         return process.wait(), last
 
     def _end(self) -> None:
-        """Ask the process to finish its step, and end it when it takes too long."""
+        """Ask the process to finish its step; kill it if that takes too long."""
         process = self._process
         if process is None or process.poll() is not None:
             return
@@ -118,8 +117,8 @@ class LaunchedWorker:
 
 
 def main() -> None:
-    """``python -m scrimp.integrations.launching GRACE worker STUDY ...``: the command, until it ends
-    or its standard input does."""
+    """Run ``python -m scrimp.integrations.launching GRACE worker STUDY ...`` until the command ends
+    or its standard input closes."""
     grace, *words = sys.argv[1:]
     threading.Thread(target=_end_with_parent, args=(float(grace),), daemon=True).start()
     sys.argv[:] = ["scrimp", *words]
@@ -127,12 +126,13 @@ def main() -> None:
 
 
 def _end_with_parent(grace: float) -> None:
-    """Block until the parent is gone; then finish the step, in ``grace`` seconds at most."""
+    """Wait until the parent is gone; then end the process within ``grace`` seconds. What its trials
+    run ends with it."""
     while os.read(0, 64):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(grace)
-    os._exit(UNFINISHED)  # what its trials run ends with it
+    os._exit(UNFINISHED)
 
 
 if __name__ == "__main__":

@@ -11,37 +11,35 @@
             callbacks=[callback],
         )
 
-A trial that was paused goes on boosting from the booster it saved.
+A resumed trial continues from the booster that it saved.
 """
 
 from collections.abc import Sequence
 from typing import Protocol
 
+from scrimp.integrations.extras import extra
 from scrimp.integrations.trial_loop import Loop, Metrics, RunningTrial
 
-try:
+with extra("lightgbm", "ScrimpCallback"):
     from lightgbm import Booster
     from lightgbm.basic import LightGBMError
     from lightgbm.callback import EarlyStopException
-except ModuleNotFoundError as error:
-    raise ImportError(
-        f"ScrimpCallback needs {error.name}, not installed here; pip install 'scrimp[lightgbm]'"
-    ) from None
-
-__all__ = ["ScrimpCallback"]
 
 FILE = "booster.txt"
 
+AFTER_LIGHTGBM = 25
+"""Position in the order of callbacks: after LightGBM's own, which measure and record."""
+
 
 class SavedBooster(Protocol):
-    """What is used of a booster."""
+    """The methods of a booster that are used here."""
 
     def current_iteration(self) -> int: ...
     def save_model(self, filename: str, num_iteration: int) -> object: ...
 
 
 class Environment(Protocol):
-    """What LightGBM hands to a callback."""
+    """The argument that LightGBM passes to a callback."""
 
     @property
     def model(self) -> SavedBooster: ...
@@ -52,18 +50,17 @@ class Environment(Protocol):
 
 
 class ScrimpCallback:
-    """Reports ``metrics`` after every so many rounds, each with the booster saved, and ends where
-    the trial ends.
+    """Save the booster and report ``metrics`` every ``every`` rounds; end training with the grant.
 
-    A metric is named by data and measure, ``"valid_0-l2"``. ``trial`` is the objective's; a script
-    that runs as a command leaves it out. ``booster`` is the one to go on from, None at the
-    beginning, and ``rounds`` is how many to add.
+    A metric is named by data and measure: ``"valid_0-l2"``. Pass the objective's ``trial``; leave
+    it out in a script that runs as a command. ``booster`` is the one to continue from, None at the
+    beginning; ``rounds`` is the number of rounds to add.
     """
 
     def __init__(
         self, metrics: Metrics, trial: RunningTrial | None = None, *, every: int = 1
     ) -> None:
-        self.order = 25  # after LightGBM's own callbacks, which measure and record
+        self.order = AFTER_LIGHTGBM
         self.before_iteration = False
         self._loop = Loop.of(metrics, trial, every)
         self.booster: SavedBooster | None = self._loop.loaded(
@@ -73,15 +70,12 @@ class ScrimpCallback:
         self.rounds = max(0, self._loop.last - done)
 
     def __call__(self, env: Environment) -> None:
-        """LightGBM calls it after each round."""
+        """Called by LightGBM after each round."""
         done = env.model.current_iteration()
         if not self._loop.due(done):
             return
-        folder = self._loop.folder
-        if folder is not None:
-            env.model.save_model(str(folder / FILE), num_iteration=-1)
+        self._loop.save(lambda folder: env.model.save_model(str(folder / FILE), num_iteration=-1))
         results = env.evaluation_result_list or []
-        if not self._loop.tell(
-            done, {f"{data}-{name}": value for data, name, value, *_ in results}
-        ):
+        found = {f"{data}-{name}": value for data, name, value, *_ in results}
+        if not self._loop.tell(done, found):
             raise EarlyStopException(env.iteration, results)

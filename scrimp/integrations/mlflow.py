@@ -2,35 +2,31 @@
 
     track("digits", MlflowTracker("http://mlflow.example:5000"), storage="sqlite:///scrimp.db")
 
-The cursor is a tag of the parent run. A trial that was stopped early is a run that was killed, in
-MLflow's words. Times are those of the log, so that what is written twice after a crash is the same.
+The cursor is a tag of the parent run. A trial that was stopped early is a run with MLflow's status
+KILLED. Times are those of the log, so writing an event again after a crash changes nothing.
 """
 
 from collections.abc import Sequence
 
-try:
+from scrimp.integrations.extras import extra
+from scrimp.integrations.tracker import Tracker, TrialNews, finite_metrics, step_number
+from scrimp.study_log.history import History
+from scrimp.study_log.record import is_over
+from scrimp.study_log.trial import Trial
+
+with extra("mlflow", "MlflowTracker"):
     from mlflow import MlflowClient
     from mlflow.entities import Metric, Param, RunTag
-except ModuleNotFoundError as error:
-    raise ImportError(
-        f"MlflowTracker needs {error.name}, not installed here; pip install 'scrimp[mlflow]'"
-    ) from None
-
-from scrimp.history.history import History
-from scrimp.history.trial import Trial
-from scrimp.integrations.tracker import Tracker, TrialNews, finite_metrics, step_number
-from scrimp.showing.standing import is_over
-
-__all__ = ["MlflowTracker"]
 
 STUDY, TRIAL, CURSOR, PARENT = "scrimp.study", "scrimp.trial", "scrimp.cursor", "mlflow.parentRunId"
 STATUSES = {"completed": "FINISHED", "stopped": "KILLED", "failed": "FAILED"}
-MOST = 100  # parameters in one call
+MAX_PARAMETERS_PER_CALL = 100
+"""Limit of MLflow's log_batch."""
 
 
 class MlflowTracker(Tracker):
-    """Runs in an ``experiment`` of the tracking server at ``uri``, by MLflow's own rules if left
-    out (``MLFLOW_TRACKING_URI``)."""
+    """Runs in an ``experiment`` of the tracking server at ``uri``; the default is MLflow's own
+    (``MLFLOW_TRACKING_URI``)."""
 
     def __init__(self, uri: str | None = None, *, experiment: str = "scrimp") -> None:
         self._uri, self._experiment = uri, experiment
@@ -44,11 +40,10 @@ class MlflowTracker(Tracker):
 
     def begin(self, history: History) -> int:
         client = self._client = MlflowClient(self._uri)
-        known = client.get_experiment_by_name(self._experiment)
         name = self._experiment
-        where = client.create_experiment(name) if known is None else known.experiment_id
-        self._where = str(where)
-        found = client.search_runs([where], f"tags.`{STUDY}` = '{history.identity}'")
+        known = client.get_experiment_by_name(name)
+        self._where = str(client.create_experiment(name) if known is None else known.experiment_id)
+        found = client.search_runs([self._where], f"tags.`{STUDY}` = '{history.identity}'")
         parents = [run for run in found if PARENT not in run.data.tags]
         if not parents:
             self._parent = self._new_parent(client, history)
@@ -74,8 +69,7 @@ class MlflowTracker(Tracker):
         if any(item.kind == "ended" for item in news):
             self._show_best(client, history)
         client.set_tag(self._parent, CURSOR, str(history.length))
-        over = is_over(history)
-        client.update_run(self._parent, status="FINISHED" if over else "RUNNING")
+        client.update_run(self._parent, status="FINISHED" if is_over(history) else "RUNNING")
 
     def close(self) -> None:
         self._client = None
@@ -92,7 +86,7 @@ class MlflowTracker(Tracker):
         return parent
 
     def _children(self, client: MlflowClient) -> dict[int, str]:
-        """Runs of trials that are there already."""
+        """Return the runs of trials that exist already."""
         runs: dict[int, str] = {}
         token = None
         while True:
@@ -110,8 +104,10 @@ class MlflowTracker(Tracker):
             run = client.create_run(self._where, start_time=start, tags=tags, run_name=name)
             self._runs[trial.id] = str(run.info.run_id)
         params = [Param(name, str(value)) for name, value in trial.config.items()]
-        for first in range(0, len(params), MOST):
-            client.log_batch(self._runs[trial.id], params=params[first : first + MOST])
+        for first in range(0, len(params), MAX_PARAMETERS_PER_CALL):
+            client.log_batch(
+                self._runs[trial.id], params=params[first : first + MAX_PARAMETERS_PER_CALL]
+            )
 
     def _report(self, client: MlflowClient, item: TrialNews) -> None:
         assert item.point is not None
@@ -128,7 +124,7 @@ class MlflowTracker(Tracker):
         client.set_terminated(run, STATUSES[trial.status], _milliseconds(item.time))
 
     def _show_best(self, client: MlflowClient, history: History) -> None:
-        """The best value so far, by the number of trials that have ended."""
+        """Log the best value so far, at the number of trials that have ended."""
         if history.best is None:
             return
         trial, point = history.best

@@ -1,16 +1,16 @@
-"""`ScrimpSampler`: decisions of scrimp in an Optuna study.
+"""`ScrimpSampler`: methods of scrimp in an Optuna study.
 
     study = optuna.create_study(sampler=ScrimpSampler(seed=0))
     study.optimize(objective, n_trials=50)
 
-The objective, the storage, pruners and everything else stay Optuna's. The sampler keeps a study of
-scrimp in memory beside each Optuna study, tells it every trial that has ended, whoever ran it, and
-asks it for the parameters that all trials so far have in common (Optuna's *relative* search space).
-Parameters that only some trials have are drawn at random, as by Optuna's own samplers that model
-several parameters at once. A pruned trial counts with its last report, and a failed one as failed.
+The objective, the storage, pruners and everything else are Optuna's. The sampler mirrors each Optuna
+study in a study of scrimp in memory: it tells the mirror every trial that has ended, in any process,
+and asks it for the parameters that all trials so far have in common (Optuna's *relative* search
+space). Parameters that only some trials have are drawn at random, as in Optuna's own multivariate
+samplers. A pruned trial counts with its last report, a failed one as failed.
 
-In a study with several objectives the method looks for the whole front; ``method="gp"`` then tries
-what is expected to add most to its hypervolume.
+In a study with several objectives the method searches for the whole front; ``method="gp"`` then
+tries the configuration that is expected to add most to its hypervolume.
 
     optuna.create_study(sampler=ScrimpSampler(seed=0), directions=["minimize", "maximize"])
 """
@@ -23,7 +23,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-try:
+from scrimp.errors import ConfigError, SpaceError, StudyError
+from scrimp.formats.optuna_file import parameter_of
+from scrimp.integrations.extras import extra
+from scrimp.json_values import Config, Scalar
+from scrimp.space.parameter import Categorical, Constant, Float, Int
+from scrimp.space.parameter_contract import Parameter
+from scrimp.space.space import Space
+from scrimp.study.studies import create_study
+from scrimp.study.study import Study
+from scrimp.study_log.problem import Direction
+
+with extra("optuna", "ScrimpSampler"):
     import optuna
     from optuna.distributions import (
         BaseDistribution,
@@ -36,45 +47,30 @@ try:
     from optuna.search_space import IntersectionSearchSpace
     from optuna.study import StudyDirection
     from optuna.trial import FrozenTrial, TrialState
-except ModuleNotFoundError as error:
-    raise ImportError(
-        f"ScrimpSampler needs {error.name}, not installed here; pip install 'scrimp[optuna]'"
-    ) from None
-
-from scrimp.errors import ConfigError, SpaceError, StudyError
-from scrimp.formats.optuna_file import parameter_of
-from scrimp.history.events import Config
-from scrimp.history.problem import Direction
-from scrimp.json_values import Scalar
-from scrimp.space.parameter import Categorical, Constant, Float, Int
-from scrimp.space.parameter_contract import Parameter
-from scrimp.space.space import Space
-from scrimp.tuning.studies import create_study
-from scrimp.tuning.study import Study
-
-__all__ = [
-    "ScrimpSampler",
-    "distributions_of",
-    "space_of_distributions",
-    "space_of_suggestions",
-]
 
 Distributions = Mapping[str, BaseDistribution]
 
 
 def space_of_distributions(distributions: Distributions) -> Space:
-    """The space that Optuna's distributions mean; choices by their number.
+    """Return the space of Optuna's distributions; a choice is represented by its index.
 
     >>> from optuna.distributions import IntDistribution
     >>> space_of_distributions({"n": IntDistribution(1, 8)})
     Space(n=Int(1, 8))
     """
-    return Space({name: _parameter(name, given) for name, given in distributions.items()})
+    return Space(
+        {
+            name: Categorical(list(range(len(given.choices))))
+            if isinstance(given, CategoricalDistribution)
+            else _plain(name, given)
+            for name, given in distributions.items()
+        }
+    )
 
 
 def distributions_of(space: Space) -> dict[str, BaseDistribution]:
-    """Optuna's distributions for a space of scrimp; conditions and ordinals are refused by name,
-    since a distribution cannot say them.
+    """Return Optuna's distributions for a space of scrimp. Conditions and ordinals are refused by
+    name: a distribution cannot express them.
 
     >>> distributions_of(Space(n=Int(1, 8)))
     {'n': IntDistribution(high=8, log=False, low=1, step=1)}
@@ -85,7 +81,7 @@ def distributions_of(space: Space) -> dict[str, BaseDistribution]:
 def _distribution(name: str, parameter: Parameter) -> BaseDistribution:
     if parameter.when is not None:
         raise SpaceError(
-            f"parameter {name!r} exists under a condition, which Optuna says in the objective: leave"
+            f"parameter {name!r} is conditional; Optuna expresses conditions in the objective: leave"
             " it out here, and suggest it there"
         )
     match parameter:
@@ -100,31 +96,23 @@ def _distribution(name: str, parameter: Parameter) -> BaseDistribution:
         case Constant():
             return CategoricalDistribution((parameter.value,))
     raise SpaceError(
-        f"parameter {name!r} is {parameter!r}, whose order Optuna cannot say; give its values as a"
+        f"parameter {name!r} is {parameter!r}; Optuna has no ordered choices: give its values as a"
         " Categorical"
     )
 
 
 def space_of_suggestions(distributions: Distributions) -> Space:
-    """The space that Optuna's distributions mean, with the choices themselves: the other way of
-    `distributions_of`."""
-    return Space(
-        {
-            name: parameter_of(name, json.loads(distribution_to_json(given)))
-            for name, given in distributions.items()
-        }
-    )
+    """Return the space of Optuna's distributions: the inverse of `distributions_of`."""
+    return Space({name: _plain(name, given) for name, given in distributions.items()})
 
 
-def _parameter(name: str, given: BaseDistribution) -> Parameter:
-    if isinstance(given, CategoricalDistribution):
-        return Categorical(list(range(len(given.choices))))
+def _plain(name: str, given: BaseDistribution) -> Parameter:
     return parameter_of(name, json.loads(distribution_to_json(given)))
 
 
 class ScrimpSampler(BaseSampler):  # type: ignore[misc]
-    """Asks a method of scrimp what to try next; ``method`` is its name, with settings where needed
-    (``"gp:kernel=rbf-ard"``). One objective or several."""
+    """A sampler that asks a method of scrimp what to try next, for one objective or several;
+    ``method`` is its name, optionally with settings (``"gp:kernel=rbf-ard"``)."""
 
     def __init__(self, method: str = "gp", *, seed: int | None = None) -> None:
         self._method = method
@@ -134,24 +122,24 @@ class ScrimpSampler(BaseSampler):  # type: ignore[misc]
         self._mirrors: dict[str, _Mirror] = {}
 
     def reseed_rng(self) -> None:
-        """Optuna calls this in each parallel worker."""
+        """Called by Optuna in each parallel worker."""
         self._random.reseed_rng()
 
     def __getstate__(self) -> dict[str, object]:
-        """Without the studies kept beside: they are made again from Optuna's trials."""
+        """Leave out the mirrors, which are rebuilt from Optuna's trials."""
         return {**self.__dict__, "_mirrors": {}}
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """What all trials have in common, without parameters of a single value."""
+        """Return the parameters that all trials have in common, without those of a single value."""
         shared = self._shared.calculate(study)
         return {name: given for name, given in shared.items() if not given.single()}
 
     def sample_relative(
         self, study: optuna.Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> Config:
-        """Parameters for the trial, by the method."""
+        """Return the method's suggestion for these parameters."""
         if not search_space:
             return {}
         key = f"{study.study_name} {sorted(search_space.items(), key=str)}"
@@ -171,7 +159,7 @@ class ScrimpSampler(BaseSampler):  # type: ignore[misc]
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Scalar:
-        """A parameter that not all trials have: at random."""
+        """Draw a parameter that not all trials have at random."""
         drawn: Scalar = self._random.sample_independent(
             study, trial, param_name, param_distribution
         )
@@ -179,7 +167,7 @@ class ScrimpSampler(BaseSampler):  # type: ignore[misc]
 
 
 def _metrics(study: optuna.Study) -> dict[str, Direction]:
-    """The objectives of an Optuna study, named as Optuna names the columns of its tables."""
+    """Return the objectives of an Optuna study, named like the columns of its tables."""
     ways: list[Direction] = [
         "minimize" if way == StudyDirection.MINIMIZE else "maximize" for way in study.directions
     ]
@@ -190,11 +178,12 @@ def _metrics(study: optuna.Study) -> dict[str, Direction]:
 
 @dataclass
 class _Mirror:
-    """A study of scrimp that knows the trials of an Optuna study, as far as they fit the space."""
+    """A study of scrimp with those trials of an Optuna study that fit the space. ``open`` maps the
+    numbers of Optuna's running trials to those of the mirror."""
 
     distributions: Distributions
     study: Study
-    open: dict[int, int] = field(default_factory=dict)  # Optuna's number -> ours, not yet told
+    open: dict[int, int] = field(default_factory=dict)
     told: set[int] = field(default_factory=set)
     known: set[tuple[object, ...]] = field(default_factory=set)
 
@@ -205,9 +194,9 @@ class _Mirror:
         seed: int | None,
         metrics: Mapping[str, Direction],
     ) -> "_Mirror":
-        """One that knows nothing yet."""
+        """Return a mirror without trials."""
         with warnings.catch_warnings():
-            # how many objectives there are was decided in Optuna
+            # The number of objectives was chosen in Optuna.
             warnings.filterwarnings("ignore", message=".*metrics: with so many")
             study = create_study(
                 "mirror",
@@ -220,8 +209,8 @@ class _Mirror:
         return _Mirror(distributions, study)
 
     def update(self, trials: list[FrozenTrial]) -> bool:
-        """Learn what ended and what others run; False when a trial was run with other parameters
-        than suggested, so that this mirror shows something that never was."""
+        """Add trials that ended or run in other processes; return False if a trial ran with other
+        parameters than suggested, so that this mirror is wrong."""
         for trial in trials:
             if trial.number in self.told:
                 continue
@@ -230,8 +219,9 @@ class _Mirror:
                 if trial.state.is_finished() and config != self._suggested(trial.number):
                     return False
             elif config is None or not self._take_in(trial.number, config):
+                # Nothing can be learned from this trial in this space.
                 if trial.state.is_finished():
-                    self.told.add(trial.number)  # nothing that this space could learn from
+                    self.told.add(trial.number)
                 continue
             if trial.state.is_finished():
                 self._tell(self.open.pop(trial.number), trial)
@@ -239,7 +229,7 @@ class _Mirror:
         return True
 
     def params_for(self, number: int) -> Config:
-        """What the method suggests for a new trial; at random where nothing new is left."""
+        """Return the method's suggestion for a new trial; a random one if nothing new is left."""
         try:
             asked = self.study.ask()
         except StudyError:
@@ -250,7 +240,7 @@ class _Mirror:
         return self._named(asked.config)
 
     def _named(self, config: Mapping[str, Scalar]) -> Config:
-        """With Optuna's choices in place of their numbers."""
+        """Return the configuration with Optuna's choices in place of their indices."""
         return {
             name: given.choices[config[name]]
             if isinstance(given, CategoricalDistribution)
@@ -259,7 +249,7 @@ class _Mirror:
         }
 
     def _config(self, trial: FrozenTrial) -> Config | None:
-        """The trial's parameters in our space; None where they do not fit."""
+        """Return the trial's parameters in the mirror's space; None if they do not fit."""
         config = {}
         for name, given in self.distributions.items():
             if name not in trial.params:
@@ -280,7 +270,7 @@ class _Mirror:
         return dict(self.study.history.trials[self.open[number]].config)
 
     def _take_in(self, number: int, config: Config) -> bool:
-        """A trial that was not suggested here; False for a repeat, which teaches nothing new."""
+        """Add a trial that was not suggested here; return False for a repeated configuration."""
         key = self.study.space.key(config)
         if key in self.known:
             return False

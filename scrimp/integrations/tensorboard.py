@@ -4,32 +4,25 @@
     # tensorboard --logdir runs
 
 `TensorBoardTracker` writes to ``runs/digits-1f6a02c8/trial-000007``, named after the study and its
-identity. It needs TensorBoard alone: neither TensorFlow nor PyTorch.
+identity. It needs TensorBoard only, not TensorFlow or PyTorch.
 """
 
 import re
 from collections.abc import Sequence
 from pathlib import Path
 
-try:
+from scrimp.integrations.extras import extra
+from scrimp.integrations.tracker import CursorFile, Tracker, TrialNews, finite_metrics, step_number
+from scrimp.json_values import Scalar
+from scrimp.study_log.history import History
+from scrimp.study_log.trial import Trial
+
+with extra("tensorboard", "TensorBoardTracker"):
     from google.protobuf import struct_pb2
     from tensorboard.compat.proto.event_pb2 import Event
     from tensorboard.compat.proto.summary_pb2 import Summary
     from tensorboard.plugins.hparams import api_pb2, metadata, plugin_data_pb2
     from tensorboard.summary.writer.event_file_writer import EventFileWriter
-except ModuleNotFoundError as error:
-    raise ImportError(
-        f"TensorBoardTracker needs {error.name}, not installed here;"
-        " pip install 'scrimp[tensorboard]'"
-    ) from None
-
-from scrimp.history.history import History
-from scrimp.history.trial import Trial
-from scrimp.integrations.cursor_file import CursorFile
-from scrimp.integrations.tracker import Tracker, TrialNews, finite_metrics, step_number
-from scrimp.json_values import Scalar
-
-__all__ = ["TensorBoardTracker"]
 
 
 class TensorBoardTracker(Tracker):
@@ -83,7 +76,7 @@ class TensorBoardTracker(Tracker):
         return self._writers[trial.id]
 
     def _describe(self, history: History) -> None:
-        """What the HParams tab is to show: the parameters and the study's metric."""
+        """Declare the parameters and the metric that the HParams tab shows."""
         named = [api_pb2.HParamInfo(name=name) for name in history.problem.space.searched]
         metric = api_pb2.MetricName(tag=history.problem.metric)
         content = plugin_data_pb2.HParamsPluginData(
@@ -100,8 +93,9 @@ class TensorBoardTracker(Tracker):
         for name, value in trial.config.items():
             start.hparams[name].CopyFrom(_value(value))
         content = plugin_data_pb2.HParamsPluginData(session_start_info=start)
-        event = _about_hparams(metadata.SESSION_START_INFO_TAG, content, time)
-        self._writer(trial).add_event(event)
+        self._writer(trial).add_event(
+            _about_hparams(metadata.SESSION_START_INFO_TAG, content, time)
+        )
 
     def _report(self, item: TrialNews) -> None:
         assert item.point is not None
@@ -117,19 +111,18 @@ class TensorBoardTracker(Tracker):
         done = api_pb2.STATUS_FAILURE if trial.status == "failed" else api_pb2.STATUS_SUCCESS
         end = plugin_data_pb2.SessionEndInfo(status=done, end_time_secs=time)
         content = plugin_data_pb2.HParamsPluginData(session_end_info=end)
-        event = _about_hparams(metadata.SESSION_END_INFO_TAG, content, time)
-        self._writer(trial).add_event(event)
+        self._writer(trial).add_event(_about_hparams(metadata.SESSION_END_INFO_TAG, content, time))
 
 
 def _about_hparams(tag: str, content: plugin_data_pb2.HParamsPluginData, time: float) -> Event:
-    """An event that the HParams tab reads."""
+    """Return an event that the HParams tab reads."""
     about = metadata.create_summary_metadata(content)
     value = Summary.Value(tag=tag, metadata=about, tensor=metadata.NULL_TENSOR)
     return Event(wall_time=time, summary=Summary(value=[value]))
 
 
 def _value(value: Scalar) -> struct_pb2.Value:
-    """A parameter as the HParams tab knows it."""
+    """Return a value in the type of the HParams tab."""
     match value:
         case bool():
             return struct_pb2.Value(bool_value=value)

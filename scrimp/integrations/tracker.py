@@ -1,32 +1,50 @@
-"""The contract of trackers, such as MLflow: readers of a study's log that show it elsewhere.
+"""Studies shown in trackers such as MLflow: once, until the study is over, or during a run.
 
-A tracker keeps its *cursor*, the number of events that it has shown, in its own place beside what it
-wrote. So whoever follows a study, beside the run or a week later, goes on where the tracker is: what
-was not taken yet is offered again. `Follower` reads the log and tells a tracker its news, in order.
+    track("digits", MlflowTracker(), storage="sqlite:///scrimp.db")
 
-    Follower(storage.open("digits"), tracker).catch_up()
+    with tracking("digits", TensorBoardTracker("runs"), storage="sqlite:///scrimp.db"):
+        study.optimize(objective, n_trials=100)
+
+A tracker reads the log of a study. Its *cursor*, the number of events that it has shown, is saved
+with what it wrote, so every later call continues there. `Follower` reads the log and passes a
+tracker its news, in order. `tracking` does so in a thread: however slow the tracker is, the study
+does not wait, and the rest is shown by a later call or by ``scrimp track``.
 """
 
+import importlib
+import json
+import logging
+import os
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, cast
 
+from scrimp.checks import nearest_name
 from scrimp.errors import ScrimpError, StorageError, StudyError
-from scrimp.history.events import Event
-from scrimp.history.history import History
-from scrimp.history.trial import Observation, Trial
-from scrimp.storage.store import EventStore
+from scrimp.storage.store import EventStore, Storage
+from scrimp.study.studies import storage_at
+from scrimp.study_log.events import Event
+from scrimp.study_log.history import History
+from scrimp.study_log.record import is_over
+from scrimp.study_log.trial import Observation, Trial
 
-__all__ = ["Follower", "Tracker", "TrialNews", "finite_metrics", "step_number"]
+logger = logging.getLogger("scrimp")
 
-BATCH = 500  # events handed on at a time
+EVENTS_PER_BATCH = 500
+"""Number of events shown at a time."""
+
+MAX_RETRY_SECONDS = 60.0
+"""Maximum time between attempts of a tracker that fails."""
 
 
 @dataclass(frozen=True)
 class TrialNews:
-    """What happened to a trial, as it was right after it: it was ``added``, it ``reported`` the
-    ``point``, it ``ended``, or it was ``reopened`` after a failure."""
+    """An event of a trial, with the trial as it was right afterwards: it was ``added``, it
+    ``reported`` the ``point``, it ``ended``, or it was ``reopened`` after a failure."""
 
     kind: Literal["added", "reported", "ended", "reopened"]
     trial: Trial
@@ -35,46 +53,46 @@ class TrialNews:
 
 
 class Tracker(ABC):
-    """A place where studies are shown. Whatever it raises is told, and the same news come again."""
+    """A place where studies are shown. If a method raises, the same news are passed again later."""
 
     @property
     @abstractmethod
     def label(self) -> str:
-        """What people call it, with its place."""
+        """The tracker's name with its location, for messages."""
 
     @abstractmethod
     def begin(self, history: History) -> int:
-        """Find or make the place of this study; how many events of its log were shown there."""
+        """Find or create the place of this study; return the number of events shown there."""
 
     @abstractmethod
     def write(self, news: Sequence[TrialNews], history: History) -> None:
-        """Show the news, then remember ``history.length`` as the cursor."""
+        """Show the news, then save ``history.length`` as the cursor."""
 
     @abstractmethod
     def close(self) -> None:
-        """Flush and let go; `begin` may follow again."""
+        """Flush and release resources; `begin` may be called again."""
 
 
 @dataclass
 class Follower:
-    """Tells ``tracker`` what is new in the log of a study."""
+    """Passes ``tracker`` the news in the log of a study."""
 
     store: EventStore
     tracker: Tracker
     _history: History | None = field(default=None, init=False)
 
     def catch_up(self) -> int:
-        """Hand on everything that is new; how many events. `StorageError` when the tracker fails:
-        the next call begins where the tracker is."""
-        handed = 0
+        """Pass on all new events; return their number. `StorageError` if the tracker fails; the
+        next call starts at its cursor."""
+        passed = 0
         try:
             history = self._history or self._begin()
             while events := self.store.read(history.length):
-                for start in range(0, len(events), BATCH):
-                    batch = events[start : start + BATCH]
+                for start in range(0, len(events), EVENTS_PER_BATCH):
+                    batch = events[start : start + EVENTS_PER_BATCH]
                     news, history = _news(history, batch)
                     self.tracker.write(news, history)
-                    handed += len(batch)
+                    passed += len(batch)
             self._history = history
         except ScrimpError:
             self._history = None
@@ -85,15 +103,15 @@ class Follower:
                 f"{self.tracker.label} did not take study {self.store.name!r}:"
                 f" {type(error).__name__}: {error}"
             ) from error
-        return handed
+        return passed
 
     @property
     def history(self) -> History | None:
-        """The study as the tracker shows it; None before it was caught up with."""
+        """The study as the tracker shows it; None before the first `catch_up`."""
         return self._history
 
     def close(self) -> None:
-        """Let the tracker flush; what it raises is told as by `catch_up`."""
+        """Flush the tracker; `StorageError` if it fails."""
         self._history = None
         try:
             self.tracker.close()
@@ -101,7 +119,7 @@ class Follower:
             raise StorageError(f"{self.tracker.label} cannot be closed: {error}") from error
 
     def _begin(self) -> History:
-        """The part of the log that the tracker has shown."""
+        """Return the part of the log that the tracker has shown."""
         events = self.store.read()
         cursor = self.tracker.begin(History.of(events))
         if cursor > len(events):
@@ -113,8 +131,8 @@ class Follower:
 
 
 def _news(history: History, events: Sequence[Event]) -> tuple[list[TrialNews], History]:
-    """What events mean for trials: one that does not count, such as a report of an attempt that was
-    given up, is no news."""
+    """Return the news in ``events``, and the history with them. Events that do not count, such as
+    reports of an abandoned attempt, are no news."""
     found: list[TrialNews] = []
     for event in events:
         number = getattr(event, "trial", None)
@@ -139,15 +157,165 @@ def _known(history: History, number: int | None) -> Trial | None:
     return history.trials[number] if known and number is not None else None
 
 
+def track(study: str, tracker: Tracker, *, storage: str | Storage | None = None) -> int:
+    """Show what the tracker has not shown of a study; return the number of events."""
+    follower = Follower(storage_at(storage).open(study), tracker)
+    try:
+        return follower.catch_up()
+    finally:
+        follower.close()
+
+
+def follow(
+    follower: Follower,
+    pause: Callable[[float], bool],
+    every: float = 2.0,
+    say: Callable[[str], None] = logger.warning,
+    over: Callable[[History], bool] = is_over,
+) -> None:
+    """Catch up repeatedly until the study is ``over`` or ``pause`` returns True.
+
+    ``pause`` waits that many seconds; after it returns True the tracker catches up once more. A
+    tracker that fails is tried again after increasing pauses; each failure is reported once.
+    """
+    said, wait, ending = "", every, False
+    while True:
+        try:
+            follower.catch_up()
+            wait = every
+        except ScrimpError as error:
+            if str(error) != said:
+                said = str(error)
+                say(f"{said}; it is tried again")
+            wait = min(2.0 * wait, MAX_RETRY_SECONDS)
+        shown = follower.history
+        if ending or (shown is not None and over(shown)):
+            return
+        ending = pause(wait)
+
+
+class tracking:
+    """A context manager that shows a study while it runs; at the end the tracker has ``patience``
+    seconds to show the rest."""
+
+    def __init__(
+        self,
+        study: str,
+        tracker: Tracker,
+        *,
+        storage: str | Storage | None = None,
+        every: float = 2.0,
+        patience: float = 30.0,
+    ) -> None:
+        self._study, self._tracker, self._storage = study, tracker, storage
+        self._every, self._patience = every, patience
+        self._stop = threading.Event()
+        self._complete = False
+        self._thread = threading.Thread(target=self._run, name=f"tracking {study}", daemon=True)
+
+    def __enter__(self) -> "tracking":
+        # Raises here for an unknown study.
+        storage_at(self._storage).open(self._study)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join(self._patience)
+        if not self._complete:
+            logger.warning(
+                "%s has not shown all of study %r; `scrimp track` shows the rest",
+                self._tracker.label,
+                self._study,
+            )
+
+    def _run(self) -> None:
+        """Run in the thread, with its own connection; errors are logged."""
+        try:
+            follower = Follower(storage_at(self._storage).open(self._study), self._tracker)
+            follow(follower, self._stop.wait, self._every, over=lambda history: False)
+            follower.catch_up()
+            follower.close()
+            self._complete = True
+        except ScrimpError as error:
+            logger.warning("%s", error)
+
+
 def finite_metrics(point: Observation) -> dict[str, float]:
-    """The metrics of a report that are numbers, with its standard errors and cost."""
-    further = point.further_stderr or {}
-    beside = {"stderr": point.stderr, "cost": point.cost}
-    beside |= {f"stderr {name}": error for name, error in further.items()}
+    """Return the metrics of a report that are numbers, with its standard errors and cost."""
+    several = len(point.losses or point.stderr) > 1
+    beside: dict[str, float | None] = {
+        f"stderr {name}" if several else "stderr": error for name, error in point.stderr.items()
+    }
+    beside["cost"] = point.cost
     return {name: value for name, value in (beside | point.metrics).items() if value is not None}
 
 
 def step_number(trial: Trial, point: Observation) -> int:
-    """The step as trackers count, in whole numbers; the place in the curve where it is none."""
+    """Return the step as an integer, as trackers count; the place in the curve if the trial's steps
+    are not whole numbers."""
     whole = all(observation.step == int(observation.step) for observation in trial.curve)
     return int(point.step) if whole else len(trial.curve)
+
+
+@dataclass(frozen=True)
+class CursorFile:
+    """A file at ``path`` with the identity of a study, a number of events, and a text per trial
+    that the tracker needs to continue."""
+
+    path: Path
+
+    def read(self, identity: str) -> tuple[int, dict[str, str]]:
+        """Return the cursor and the texts; `StudyError` for the file of another study."""
+        try:
+            record = json.loads(self.path.read_text(encoding="utf-8"))
+            known, cursor, texts = record["study"], int(record["cursor"]), dict(record["trials"])
+        except FileNotFoundError:
+            return 0, {}
+        except (ValueError, KeyError, TypeError):
+            raise StudyError(
+                f"{str(self.path)!r} does not say how far a study was shown; remove it to show the"
+                " study from its beginning"
+            ) from None
+        if known != identity:
+            raise StudyError(
+                f"{str(self.path.parent)!r} shows another study of this name; give another place"
+            )
+        return cursor, texts
+
+    def write(self, identity: str, cursor: int, texts: dict[str, str]) -> None:
+        """Replace the file in one step."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        record = {"study": identity, "cursor": cursor, "trials": texts}
+        beside = self.path.with_suffix(".new")
+        beside.write_text(json.dumps(record), encoding="utf-8")
+        os.replace(beside, self.path)
+
+
+TRACKERS = {
+    "mlflow": ("scrimp.integrations.mlflow", "MlflowTracker"),
+    "wandb": ("scrimp.integrations.wandb", "WandbTracker"),
+    "tensorboard": ("scrimp.integrations.tensorboard", "TensorBoardTracker"),
+    "aim": ("scrimp.integrations.aim", "AimTracker"),
+}
+"""Module and class of each tracker."""
+
+
+def tracker_of(name: str, place: str | None = None) -> Tracker:
+    """Return the tracker of that name; ``place`` is its first argument: a URI, a project or a
+    folder. `StudyError` if it is unknown or its library is not installed."""
+    if name not in TRACKERS:
+        near = nearest_name(name, TRACKERS)
+        hint = f"did you mean {near!r}?" if near else f"there are {', '.join(TRACKERS)}"
+        raise StudyError(f"there is no tracker {name!r}; {hint}")
+    module, kind = TRACKERS[name]
+    try:
+        made = getattr(importlib.import_module(module), kind)
+    except ImportError as error:
+        raise StudyError(str(error)) from None
+    return cast(Tracker, made() if place is None else made(place))

@@ -1,16 +1,16 @@
-"""The Trainer of Hugging Face transformers as a trial, with epochs or optimizer steps as budget.
+"""The Trainer of Hugging Face transformers as a trial; its budget is epochs or optimizer steps.
 
     def objective(trial):
         callback = ScrimpCallback("eval_loss", trial)
         arguments = TrainingArguments(
             **callback.arguments, num_train_epochs=9, eval_strategy="epoch", **trial.params
         )
-        trainer = Trainer(model_init=build, args=arguments, callbacks=[callback], ...)
+        trainer = Trainer(model_init=build, args=arguments, callbacks=[callback])
         trainer.train(resume_from_checkpoint=callback.resume_from)
 
-``num_train_epochs`` or ``max_steps`` are those of a full training: the callback ends each grant, so
-schedules of learning rates do not depend on grants. With several processes (``torchrun``,
-``accelerate``) the script runs as a command: all of them save, and the first one speaks.
+``num_train_epochs`` or ``max_steps`` is the length of a full training: the callback ends each grant,
+so learning rate schedules do not depend on grants. With several processes (``torchrun``,
+``accelerate``), run the script as a command: all processes save, and the first one reports.
 """
 
 import json
@@ -20,23 +20,18 @@ from pathlib import Path
 from typing import Literal, Protocol
 
 from scrimp.errors import ReportError
+from scrimp.integrations.extras import extra
 from scrimp.integrations.trial_loop import Loop, Metrics, RunningTrial, unreadable
 
-try:
+with extra("transformers", "ScrimpCallback"):
     import torch.distributed
     from transformers.trainer_callback import TrainerCallback
-except ModuleNotFoundError as error:
-    raise ImportError(
-        f"ScrimpCallback needs {error.name}, not installed here; pip install 'scrimp[transformers]'"
-    ) from None
-
-__all__ = ["ScrimpCallback"]
 
 STATE = "trainer_state.json"
 
 
 class TrainerProgress(Protocol):
-    """What is used of the trainer's state."""
+    """The parts of the trainer's state that are used here."""
 
     @property
     def epoch(self) -> float | None: ...
@@ -47,7 +42,7 @@ class TrainerProgress(Protocol):
 
 
 class Control(Protocol):
-    """What a callback may ask of the trainer."""
+    """The requests that a callback may make of the trainer."""
 
     should_evaluate: bool
     should_save: bool
@@ -55,13 +50,14 @@ class Control(Protocol):
 
 
 class ScrimpCallback(TrainerCallback):  # type: ignore[misc]
-    """Reports ``metrics``, such as ``"eval_loss"``, after every evaluation, each with a checkpoint,
-    and ends where the trial ends; there it evaluates in any case.
+    """Save a checkpoint and report ``metrics``, such as ``"eval_loss"``, after every evaluation; end
+    training with the grant, after a last evaluation.
 
-    ``unit`` is what the study's budget counts: ``"epoch"``, or ``"step"`` for optimizer steps.
-    ``compute_objective`` makes one more metric of the others, ``"objective"``. ``trial`` is the
-    objective's; a script that runs as a command leaves it out. ``arguments`` are keywords for
-    `TrainingArguments`, ``resume_from`` is the checkpoint to go on from, None at the beginning.
+    ``unit`` is the unit of the study's budget: ``"epoch"``, or ``"step"`` for optimizer steps.
+    ``compute_objective`` computes one more metric, ``"objective"``, from the others. Pass the
+    objective's ``trial``; leave it out in a script that runs as a command. ``arguments`` are
+    keywords for `TrainingArguments`; ``resume_from`` is the checkpoint to continue from, None at the
+    beginning.
     """
 
     def __init__(
@@ -83,9 +79,10 @@ class ScrimpCallback(TrainerCallback):  # type: ignore[misc]
         if folder is None:
             self._scratch = tempfile.TemporaryDirectory(prefix="scrimp-")
             folder = Path(self._scratch.name)
+        # The callback itself requests a checkpoint with every report.
         self.arguments: dict[str, str | int] = {
             "output_dir": str(folder),
-            "save_strategy": "no",  # the callback saves with every report
+            "save_strategy": "no",
             "save_total_limit": 1,
         }
         self.resume_from = self._newest()
@@ -93,14 +90,14 @@ class ScrimpCallback(TrainerCallback):  # type: ignore[misc]
     def on_step_end(
         self, args: object, state: TrainerProgress, control: Control, **rest: object
     ) -> None:
-        """The trainer calls it after each optimizer step."""
+        """Called by the trainer after each optimizer step."""
         if self._unit == "step" and self._loop.ends(state.global_step):
             control.should_evaluate = True
 
     def on_epoch_end(
         self, args: object, state: TrainerProgress, control: Control, **rest: object
     ) -> None:
-        """The trainer calls it after each epoch."""
+        """Called by the trainer after each epoch."""
         if self._unit == "epoch" and self._loop.ends(self._place(state)):
             control.should_evaluate = True
 
@@ -112,7 +109,7 @@ class ScrimpCallback(TrainerCallback):  # type: ignore[misc]
         metrics: Mapping[str, float] | None = None,
         **rest: object,
     ) -> None:
-        """The trainer calls it after each evaluation, before it saves."""
+        """Called by the trainer after each evaluation, before it saves."""
         self._found = dict(metrics or {})
         if self._compute is not None:
             self._found["objective"] = self._compute(dict(self._found))
@@ -121,19 +118,19 @@ class ScrimpCallback(TrainerCallback):  # type: ignore[misc]
     def on_save(
         self, args: object, state: TrainerProgress, control: Control, **rest: object
     ) -> None:
-        """The trainer calls it when a checkpoint is written, on every device."""
+        """Called by the trainer on every device when a checkpoint is written."""
         if self._found is None:
             return
-        speaks = state.is_world_process_zero
-        goes_on = speaks and self._loop.tell(self._place(state), self._found)
+        reports = state.is_world_process_zero
+        continues = reports and self._loop.tell(self._place(state), self._found)
         self._found = None
-        if not _first_says(goes_on):
+        if not _broadcast(continues):
             control.should_training_stop = True
 
     def on_train_end(
         self, args: object, state: TrainerProgress, control: Control, **rest: object
     ) -> None:
-        """Training has ended."""
+        """Called by the trainer when training has ended."""
         if state.is_world_process_zero:
             self._loop.check_reported()
 
@@ -143,7 +140,7 @@ class ScrimpCallback(TrainerCallback):  # type: ignore[misc]
         return round(float(state.epoch or 0.0), 6)
 
     def _newest(self) -> str | None:
-        """The last checkpoint in the folder, whose state can be read."""
+        """Return the latest checkpoint in the folder; `StorageError` if its state cannot be read."""
         if not self._loop.trial.resumed:
             return None
         folder = self._loop.trial.checkpoint_dir
@@ -156,10 +153,10 @@ class ScrimpCallback(TrainerCallback):  # type: ignore[misc]
         return str(path)
 
 
-def _first_says(goes_on: bool) -> bool:
-    """What the first process decided, in all of them."""
+def _broadcast(continues: bool) -> bool:
+    """Return the first process's answer in every process."""
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
-        return goes_on
-    said = [goes_on]
-    torch.distributed.broadcast_object_list(said, src=0)
-    return said[0]
+        return continues
+    answer = [continues]
+    torch.distributed.broadcast_object_list(answer, src=0)
+    return answer[0]

@@ -6,39 +6,34 @@
         backend="scrimp", hp_space=hp_space, n_trials=20, direction="minimize", seed=0
     )
 
-``hp_space`` is what the backend for Optuna takes, a function of a trial with ``suggest_float`` and
-the like, or one that returns a `scrimp.Space`. Other keywords are those of `scrimp.create_study`:
-``storage``, ``method``, ``seed``, and ``budget`` for searches that pause poor runs.
+``hp_space`` is a function of a trial that calls ``suggest_float`` and the like, as for the Optuna
+backend, or one that returns a `scrimp.Space`. Other keywords are those of `scrimp.create_study`:
+``storage``, ``method``, ``seed``, and ``budget`` for early stopping.
 """
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import ClassVar, Protocol, TypeVar, cast
 
 from scrimp.checks import did_you_mean
 from scrimp.errors import ConfigError, SpaceError
-from scrimp.executors.run_context import RunContext
+from scrimp.executors.live_trial import LiveTrial
+from scrimp.integrations.extras import extra
 from scrimp.integrations.transformers import ScrimpCallback
 from scrimp.json_values import Json
 from scrimp.space.parameter import Categorical, Constant, Float, Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
-from scrimp.tuning.studies import create_study
-from scrimp.tuning.study import Study
+from scrimp.study.studies import create_study
+from scrimp.study.study import Study
 
-try:
+with extra("transformers", "the backend"):
     from transformers.hyperparameter_search import (
         ALL_HYPERPARAMETER_SEARCH_BACKENDS,
         HyperParamSearchBackendBase,
     )
     from transformers.trainer_utils import BestRun, HPSearchBackend
-except ModuleNotFoundError as error:
-    raise ImportError(
-        f"the backend needs {error.name}, not installed here; pip install 'scrimp[transformers]'"
-    ) from None
-
-__all__ = ["ScrimpBackend"]
 
 NAME = "scrimp"
 METRIC = "objective"
@@ -47,7 +42,7 @@ Choice = TypeVar("Choice", str, int, float, bool)
 
 
 class SearchTrainer(Protocol):
-    """What is used of the trainer."""
+    """The parts of the trainer that are used here."""
 
     args: "Arguments"
     hp_space: "Callable[[SpaceTrial], Space | Mapping[str, Json]]"
@@ -62,7 +57,7 @@ class SearchTrainer(Protocol):
 
 
 class Arguments(Protocol):
-    """Of the training arguments what follows from others."""
+    """The training arguments; ``train_batch_size`` is derived from others."""
 
     __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[object]]]
 
@@ -71,7 +66,7 @@ class Arguments(Protocol):
 
 
 class SpaceTrial:
-    """Stands in for an Optuna trial, and notes what a function suggests: the space."""
+    """A stand-in for an Optuna trial that records what a function suggests: the space."""
 
     def __init__(self) -> None:
         self.parameters: dict[str, Parameter] = {}
@@ -79,37 +74,37 @@ class SpaceTrial:
     def suggest_float(
         self, name: str, low: float, high: float, *, step: float | None = None, log: bool = False
     ) -> float:
-        """A number."""
+        """Record a float."""
         self.parameters[name] = Float(low, high, log=log, step=step)
         return low
 
     def suggest_int(
         self, name: str, low: int, high: int, *, step: int = 1, log: bool = False
     ) -> int:
-        """A whole number."""
+        """Record an integer."""
         self.parameters[name] = Int(low, high, log=log, step=None if step == 1 else step)
         return low
 
     def suggest_categorical(self, name: str, choices: Sequence[Choice]) -> Choice:
-        """One of several."""
+        """Record a choice."""
         values = list(choices)
         self.parameters[name] = Categorical(values) if len(values) > 1 else Constant(values[0])
         return values[0]
 
 
 class ScrimpBackend(HyperParamSearchBackendBase):  # type: ignore[misc]
-    """What ``backend="scrimp"`` runs."""
+    """The backend of ``backend="scrimp"``."""
 
     name = NAME
     pip_package = "'scrimp[transformers]'"
 
     @staticmethod
     def is_available() -> bool:
-        """It is here."""
+        """Always available: this module is the backend."""
         return True
 
     def default_hp_space(self, trial: SpaceTrial) -> Space:
-        """Learning rate and batch size, as the other backends have them."""
+        """Return the learning rate and batch size, like the other backends."""
         return Space(
             learning_rate=Float(1e-6, 1e-4, log=True),
             per_device_train_batch_size=Categorical([4, 8, 16, 32, 64]),
@@ -123,7 +118,7 @@ class ScrimpBackend(HyperParamSearchBackendBase):  # type: ignore[misc]
         study_name: str = "hyperparameter-search",
         **settings: object,
     ) -> tuple[str, float, Mapping[str, Json]]:
-        """Tune, and give back the best run."""
+        """Tune, and return the best run."""
         space = _space_of(trainer)
         given = {"storage": "memory://", "load_if_exists": True, **settings}
         make = cast(Callable[..., Study], create_study)
@@ -144,21 +139,17 @@ def _space_of(trainer: SearchTrainer) -> Space:
             " suggest_categorical in it, or return a scrimp.Space"
         )
     space = given if isinstance(given, Space) else Space(trial.parameters)
-    _check_names(space.parameters, trainer.args)
-    return space
-
-
-def _check_names(names: Iterable[str], arguments: Arguments) -> None:
-    known = [field.name for field in dataclasses.fields(arguments)]
-    for name in names:
+    known = [field.name for field in dataclasses.fields(trainer.args)]
+    for name in space.parameters:
         if name not in known:
             raise ConfigError(
                 f"TrainingArguments has no {name!r} to tune{did_you_mean(name, known)}"
             )
+    return space
 
 
-def _train(trainer: SearchTrainer, trial: RunContext, whole: bool) -> float | None:
-    """One trial: to the end where there is no budget, and otherwise as far as its grant goes."""
+def _train(trainer: SearchTrainer, trial: LiveTrial, whole: bool) -> float | None:
+    """Run one trial: to the end of its grant, or to the end of training without a budget."""
     if whole:
         with _set(trainer, trial.params):
             trainer.train()
@@ -175,7 +166,7 @@ def _train(trainer: SearchTrainer, trial: RunContext, whole: bool) -> float | No
 
 @contextmanager
 def _set(trainer: SearchTrainer, values: Mapping[str, object]) -> Iterator[None]:
-    """The training arguments with these values, for the time being."""
+    """Set these training arguments inside the block."""
     before = {name: getattr(trainer.args, name) for name in values}
     try:
         for name, value in values.items():
@@ -189,13 +180,13 @@ def _set(trainer: SearchTrainer, values: Mapping[str, object]) -> Iterator[None]
 
 
 def _apply(trainer: SearchTrainer) -> None:
-    """What the trainer derives from its arguments."""
+    """Update what the trainer derives from its arguments."""
     trainer._train_batch_size = trainer.args.train_batch_size
     trainer.create_accelerator_and_postprocess()
 
 
 def _register() -> None:
-    """One more name among the trainer's backends, which are a closed list."""
+    """Add a name to the trainer's backends, which are an enumeration."""
     member = str.__new__(HPSearchBackend, NAME)
     member._name_, member._value_ = NAME.upper(), NAME
     refuse = HPSearchBackend._missing_

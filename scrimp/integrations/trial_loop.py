@@ -1,12 +1,12 @@
-"""The loop of another library as a trial: where it begins and ends, what it reports, what it keeps.
+"""A grant of a trial, as a training loop of another library runs through it.
 
     loop = Loop.of("validation-logloss", trial, every=1)
     loop.last                                            # the step at which the grant ends
-    loop.folder                                          # where to save before a report
-    loop.tell(7, {"validation-logloss": 0.3})            # False: end here
+    loop.save(lambda folder: model.save(folder / "model"))
+    loop.tell(7, {"validation-logloss": 0.3})            # False: end training
 
-Callbacks for training loops are thin around it. An objective hands in its trial; a script that runs
-as a trial's command has it from its environment.
+The callbacks for training libraries are thin wrappers around it. An objective passes its trial; a
+script that runs as a trial's command reads it from the environment.
 """
 
 import math
@@ -20,17 +20,15 @@ from scrimp import script
 from scrimp.checks import did_you_mean, is_whole
 from scrimp.errors import ReportError, StorageError
 
-__all__ = ["Loop", "Metrics", "RunningTrial", "ScriptTrial", "last_values", "unreadable"]
-
 State = TypeVar("State")
 
 Metrics = str | Mapping[str, str]
-"""What to report: a metric of the library by its name, or the study's names to the library's, such
-as ``{"val_error": "val_loss"}``."""
+"""The metrics to report: one metric of the library by its name, or a mapping from the study's names
+to the library's, such as ``{"val_error": "val_loss"}``."""
 
 
 class RunningTrial(Protocol):
-    """What a training loop needs of its trial; `scrimp.RunContext` in an objective."""
+    """The parts of a trial that a training loop needs; `scrimp.LiveTrial` in an objective."""
 
     @property
     def budget(self) -> float: ...
@@ -51,17 +49,17 @@ class ScriptTrial:
 
     @property
     def budget(self) -> float:
-        """Where the grant ends."""
+        """The step at which the grant ends."""
         return float(os.environ["SCRIMP_BUDGET"])
 
     @property
     def step(self) -> float:
-        """The step whose state the folder holds."""
+        """The step of the saved state."""
         return float(os.environ.get("SCRIMP_RESUME_STEP", 0))
 
     @property
     def resumed(self) -> bool:
-        """Whether there is a state to go on from."""
+        """True if there is a saved state to continue from."""
         return script.resumed()
 
     @property
@@ -70,13 +68,13 @@ class ScriptTrial:
         return script.checkpoint_dir()
 
     def report(self, value: Mapping[str, SupportsFloat], /, *, step: float | None = None) -> bool:
-        """Tell metrics; True to go on."""
+        """Report metrics; True to continue training."""
         return script.report(step=step, **{name: float(one) for name, one in value.items()})
 
 
 @dataclass
 class Loop:
-    """One grant of a trial, as a training loop goes through it."""
+    """One grant of a trial."""
 
     trial: RunningTrial
     names: Mapping[str, str]
@@ -85,7 +83,7 @@ class Loop:
 
     @staticmethod
     def of(metrics: Metrics, trial: RunningTrial | None, every: int = 1) -> "Loop":
-        """The loop of the objective's trial, or of the script's."""
+        """Return the loop of the objective's trial, or of the script's."""
         if not is_whole(every, 1):
             raise ReportError(f"every is {every!r}; it must be a positive whole number of steps")
         names = {metrics: metrics} if isinstance(metrics, str) else dict(metrics)
@@ -96,7 +94,7 @@ class Loop:
         if trial is None:
             if "SCRIMP_BUDGET" not in os.environ:
                 raise ReportError(
-                    "this callback is outside a trial: hand it the trial of the objective,"
+                    "this callback is outside a trial: pass it the trial of the objective,"
                     " ScrimpCallback(metric, trial), or run the script as a command of a study"
                     " (scrimp run)"
                 )
@@ -105,27 +103,33 @@ class Loop:
 
     @property
     def last(self) -> int:
-        """The step at which this grant ends, counted from the trial's beginning."""
+        """The step at which this grant ends, counted from the start of the trial."""
         return math.ceil(self.trial.budget)
 
     @property
     def folder(self) -> Path | None:
-        """Where to save before a report; None in a study that keeps no checkpoints."""
+        """The folder to save to before a report; None in a study that keeps no checkpoints."""
         try:
             return self.trial.checkpoint_dir
         except ReportError:
             return None
 
+    def save(self, write: Callable[[Path], object]) -> None:
+        """Call ``write`` with the folder of the trial, unless the study keeps no checkpoints."""
+        folder = self.folder
+        if folder is not None:
+            write(folder)
+
     def saved(self, name: str) -> Path | None:
-        """The state to go on from, as the loop named it; None at the beginning."""
+        """Return the path of the saved state to continue from; None at the beginning."""
         if not self.trial.resumed:
             return None
         path = self.trial.checkpoint_dir / name
         if not path.exists():
             held = ", ".join(sorted(one.name for one in path.parent.iterdir()))
             raise StorageError(
-                f"the trial goes on from step {self.trial.step:g}, and its checkpoint has no {name}"
-                f" (it holds {held}); let the callback alone write there, or use a new study"
+                f"the trial continues from step {self.trial.step:g}, but its checkpoint has no"
+                f" {name} (it holds {held}); let only the callback write there, or use a new study"
             )
         return path
 
@@ -135,8 +139,8 @@ class Loop:
         read: Callable[[str], State],
         broken: type[Exception] | tuple[type[Exception], ...],
     ) -> State | None:
-        """The saved state as the library reads it, which raises ``broken`` where it cannot; None at
-        the beginning."""
+        """Return the saved state that the library's ``read`` gives, or None at the beginning;
+        ``broken`` are the errors that ``read`` raises for a damaged file."""
         path = self.saved(name)
         if path is None:
             return None
@@ -146,22 +150,22 @@ class Loop:
             raise unreadable(path, self.trial.step, error) from error
 
     def due(self, step: int) -> bool:
-        """Whether this step is reported: every so many, and the last one."""
+        """True if this step is reported: every ``every`` steps, and the last one."""
         return step % self.every == 0 or step >= self.last
 
     def tell(self, step: float, found: Mapping[str, SupportsFloat]) -> bool:
-        """Report what the library measured after ``step``; False to end here."""
+        """Report what the library measured after ``step``; False to end training."""
         values = {name: _value(theirs, found) for name, theirs in self.names.items()}
         self.reported = True
         at = min(float(step), self.trial.budget)
         return self.trial.report(values, step=at) and not self.ends(step)
 
     def ends(self, step: float) -> bool:
-        """Whether the grant is used up; fractions of an epoch are rounded off."""
+        """True if the grant is used up; fractions of an epoch are rounded off."""
         return step >= self.trial.budget - 1e-6
 
     def check_reported(self) -> None:
-        """Training has ended: complain when no metric ever came."""
+        """Raise `ReportError` if training ended without a report."""
         if not self.reported:
             raise ReportError(
                 f"training ended and {_quoted(self.names.values())} was never measured; give the"
@@ -170,7 +174,7 @@ class Loop:
 
 
 def last_values(log: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, float]:
-    """The latest value of each measure on each data, as "data-measure"."""
+    """Return the latest value of each measure on each data set, named "data-measure"."""
     return {
         f"{data}-{name}": values[-1]
         for data, named in log.items()
@@ -179,7 +183,7 @@ def last_values(log: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, f
 
 
 def unreadable(path: Path, step: float, error: Exception) -> StorageError:
-    """What to raise when the library cannot load the state at ``path``."""
+    """Return the error for a saved state at ``path`` that the library cannot load."""
     return StorageError(
         f"the checkpoint of step {step:g} at {path} cannot be read:"
         f" {type(error).__name__}: {str(error).strip().splitlines()[0] if str(error) else ''};"

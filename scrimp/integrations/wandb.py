@@ -2,31 +2,26 @@
 
     track("digits", WandbTracker("my-project"), storage="sqlite:///scrimp.db")
 
-Where the runs go is W&B's to say: ``WANDB_MODE=offline`` writes them to a folder for ``wandb sync``.
-The cursor is in ``scrimp-wandb`` below ``folder``. A trial that goes on later is resumed; offline,
-each stretch of it is a folder of its own with the same run id, which ``wandb sync --append`` joins.
+W&B's own settings apply: with ``WANDB_MODE=offline`` runs are written to a folder for ``wandb
+sync``. The cursor is in ``scrimp-wandb`` below ``folder``. A trial that continues later resumes its
+run; offline, each stretch of it is a folder with the same run id, which ``wandb sync --append``
+joins.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
-try:
+from scrimp.integrations.extras import extra
+from scrimp.integrations.tracker import CursorFile, Tracker, TrialNews, finite_metrics, step_number
+from scrimp.study_log.history import History
+from scrimp.study_log.trial import Trial
+
+with extra("wandb", "WandbTracker"):
     import wandb
-except ModuleNotFoundError as error:
-    raise ImportError(
-        f"WandbTracker needs {error.name}, not installed here; pip install 'scrimp[wandb]'"
-    ) from None
-
-from scrimp.history.history import History
-from scrimp.history.trial import Trial
-from scrimp.integrations.cursor_file import CursorFile
-from scrimp.integrations.tracker import Tracker, TrialNews, finite_metrics, step_number
-
-__all__ = ["WandbTracker"]
 
 
 class WandbTracker(Tracker):
-    """Runs of a ``project``; files of W&B go below ``folder``."""
+    """Runs of a ``project``; W&B's files are below ``folder``."""
 
     def __init__(self, project: str = "scrimp", *, folder: str | Path = ".") -> None:
         self._project, self._folder = project, Path(folder)
@@ -40,8 +35,7 @@ class WandbTracker(Tracker):
     def begin(self, history: History) -> int:
         self.close()
         self._study, self._identity = history.created.name, history.identity
-        place = self._folder / "scrimp-wandb" / f"{history.identity}.json"
-        self._cursor = CursorFile(place)
+        self._cursor = CursorFile(self._folder / "scrimp-wandb" / f"{history.identity}.json")
         return self._cursor.read(history.identity)[0]
 
     def write(self, news: Sequence[TrialNews], history: History) -> None:
@@ -53,9 +47,10 @@ class WandbTracker(Tracker):
             elif item.kind == "ended":
                 run.summary["status"] = item.trial.status
                 run.summary["best"] = item.trial.best
+        # Runs of paused trials are closed too: there may be many.
         for number in list(self._runs):
             trial = history.trials[number]
-            if trial.status != "running":  # paused ones may be many
+            if trial.status != "running":
                 self._runs.pop(number).finish(exit_code=1 if trial.status == "failed" else 0)
         self._cursor.write(self._identity, history.length, {})
 

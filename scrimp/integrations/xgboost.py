@@ -11,23 +11,18 @@
             callbacks=[callback],
         )
 
-A trial that was paused goes on boosting from the booster it saved.
+A resumed trial continues from the booster that it saved.
 """
 
 from typing import Protocol
 
+from scrimp.integrations.extras import extra
 from scrimp.integrations.trial_loop import Loop, Metrics, RunningTrial, last_values
 
-try:
+with extra("xgboost", "ScrimpCallback"):
     from xgboost import Booster
     from xgboost.callback import TrainingCallback
     from xgboost.core import XGBoostError
-except ModuleNotFoundError as error:
-    raise ImportError(
-        f"ScrimpCallback needs {error.name}, not installed here; pip install 'scrimp[xgboost]'"
-    ) from None
-
-__all__ = ["ScrimpCallback"]
 
 FILE = "booster.ubj"
 
@@ -35,19 +30,18 @@ EvaluationLog = dict[str, dict[str, list[float]]]
 
 
 class SavedBooster(Protocol):
-    """What is used of a booster."""
+    """The methods of a booster that are used here."""
 
     def num_boosted_rounds(self) -> int: ...
     def save_model(self, fname: str) -> None: ...
 
 
 class ScrimpCallback(TrainingCallback):  # type: ignore[misc]
-    """Reports ``metrics`` after every so many rounds, each with the booster saved, and ends where
-    the trial ends.
+    """Save the booster and report ``metrics`` every ``every`` rounds; end training with the grant.
 
-    A metric is named by data and measure, ``"validation-logloss"``, as XGBoost prints it. ``trial``
-    is the objective's; a script that runs as a command leaves it out. ``booster`` is the one to go
-    on from, None at the beginning, and ``rounds`` is how many to add.
+    A metric is named by data and measure, as XGBoost prints it: ``"validation-logloss"``. Pass the
+    objective's ``trial``; leave it out in a script that runs as a command. ``booster`` is the one
+    to continue from, None at the beginning; ``rounds`` is the number of rounds to add.
     """
 
     def __init__(
@@ -62,11 +56,9 @@ class ScrimpCallback(TrainingCallback):  # type: ignore[misc]
         self.rounds = max(0, self._loop.last - done)
 
     def after_iteration(self, model: SavedBooster, epoch: int, evals_log: EvaluationLog) -> bool:
-        """XGBoost calls it after each round; True ends training."""
+        """Called by XGBoost after each round; True ends training."""
         done = model.num_boosted_rounds()
         if not self._loop.due(done):
             return False
-        folder = self._loop.folder
-        if folder is not None:
-            model.save_model(str(folder / FILE))
+        self._loop.save(lambda folder: model.save_model(str(folder / FILE)))
         return not self._loop.tell(done, last_values(evals_log))

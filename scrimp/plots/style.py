@@ -1,40 +1,32 @@
-"""The look all figures share: readable in light and dark, titles and axis names always there, a
-text alternative.
+"""The look that all figures share: colours, axes, ranges, and a text alternative for each figure.
 
-Text is of middle brightness, at least 4:1 against white and against near-black, on a transparent
-ground; lines and markers are at least 3:1. `SCALE` is for coloured lines and dots and keeps to that all along, from blue to
-gold, which everybody can tell apart; `AREA` is for coloured ground, even to the eye from end to
-end. Names that come from users pass through `unmarked`, because
-Plotly reads some HTML in texts.
+Text has a contrast of at least 4:1 against white and against near-black, on a transparent
+background; lines and markers have at least 3:1. `SCALE`, for lines and dots, keeps that contrast
+from blue to gold, which people with colour blindness can tell apart; `AREA`, for filled areas, is
+perceptually even. Names that come from users pass through `unmarked`, because Plotly reads some HTML
+in texts. Axes ignore outliers, so that diverged runs do not flatten the rest.
 """
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import nsmallest
 from html import escape
 from typing import TYPE_CHECKING, TypeVar
 
+import numpy as np
+
+from scrimp.errors import StudyError
 from scrimp.json_values import Scalar
+from scrimp.space.parameter import Float, Int, Ordinal
+from scrimp.space.parameter_contract import Parameter
+from scrimp.space.space import Space
+from scrimp.study_log.history import History
+from scrimp.study_log.problem import Problem
+from scrimp.study_log.trial import Trial
 
-if TYPE_CHECKING:  # only for types: drawing loads it
-    from plotly.graph_objects import Figure
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure, Scatter
 
-__all__ = [
-    "ACCENT",
-    "AREA",
-    "BAND",
-    "FAILED",
-    "LINE",
-    "MUTED",
-    "SCALE",
-    "SERIES",
-    "STATUS",
-    "TEXT",
-    "config_lines",
-    "figure",
-    "rgba",
-    "short_value",
-    "thinned_items",
-    "unmarked",
-]
 
 LINE = "#3b78c2"  # what a model believes
 BAND = "rgba(59, 120, 194, 0.22)"  # how sure it is
@@ -58,17 +50,17 @@ T = TypeVar("T")
 
 
 def rgba(colour: str, alpha: float) -> str:
-    """A ``#rrggbb`` colour with transparency.
+    """Return a ``#rrggbb`` colour with transparency.
 
     >>> rgba("#ff0000", 0.5)
     'rgba(255, 0, 0, 0.5)'
     """
-    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    red, green, blue = _parts(colour)
     return f"rgba({red}, {green}, {blue}, {alpha:g})"
 
 
 def unmarked(text: object, most: int = 60) -> str:
-    """Text that Plotly shows as it is: nothing of it is read as markup, and it has an end.
+    """Return text that Plotly shows literally, without markup and cut to ``most`` characters.
 
     >>> unmarked("<b>loud</b>")
     '&lt;b&gt;loud&lt;/b&gt;'
@@ -78,17 +70,17 @@ def unmarked(text: object, most: int = 60) -> str:
 
 
 def short_value(value: object) -> str:
-    """A value of a parameter or a metric, short; plain."""
+    """Return a short plain text for a value of a parameter or metric."""
     return f"{value:.4g}" if isinstance(value, float) else unmarked("-" if value is None else value)
 
 
 def config_lines(config: Mapping[str, Scalar]) -> str:
-    """A configuration for a hover text, one parameter per line."""
+    """Return a configuration for a hover text, one parameter per line."""
     return "<br>".join(f"{unmarked(name)} = {short_value(value)}" for name, value in config.items())
 
 
 def thinned_items(items: Sequence[T], most: int) -> list[T]:
-    """At most ``most`` items, evenly spaced, the last always among them: a picture needs no more.
+    """Return at most ``most`` items, evenly spaced, always including the last.
 
     >>> thinned_items([0, 1, 2, 3, 4, 5, 6], 3)
     [0, 3, 6]
@@ -99,8 +91,32 @@ def thinned_items(items: Sequence[T], most: int) -> list[T]:
     return [items[round(place * last / (most - 1))] for place in range(most)]
 
 
+ALWAYS_SHOWN = 100
+"""Trials of a sample that are the best ones, so that thinning never hides the best."""
+
+
+def sampled_trials(trials: Sequence[Trial], most: int) -> list[Trial]:
+    """Return at most ``most`` trials in their order: the best ones and an even sample of the rest."""
+    if len(trials) <= most:
+        return list(trials)
+
+    def loss(trial: Trial) -> float:
+        return math.inf if trial.loss is None else trial.loss
+
+    best = {trial.id for trial in nsmallest(min(ALWAYS_SHOWN, most // 2), trials, key=loss)}
+    rest = thinned_items([trial for trial in trials if trial.id not in best], most - len(best))
+    kept = best | {trial.id for trial in rest}
+    return [trial for trial in trials if trial.id in kept]
+
+
+def fitting_trials(history: History, trials: Sequence[Trial]) -> list[Trial]:
+    """Return the trials whose configuration fits the space: anyone who can write to the storage can
+    add others, which have no place on an axis."""
+    return [trial for trial in trials if history.problem.space.contains(trial.config)]
+
+
 def figure(figure: "Figure", title: str, alternative: str) -> "Figure":
-    """Give a Plotly figure its title, its look, and a text that says what it shows."""
+    """Set the title, look and text alternative of a Plotly figure."""
     figure.update_layout(
         title={"text": title, "x": 0.02, "xanchor": "left", "y": 0.98, "yanchor": "top"},
         paper_bgcolor="rgba(0,0,0,0)",
@@ -111,8 +127,314 @@ def figure(figure: "Figure", title: str, alternative: str) -> "Figure":
         hoverlabel={"namelength": -1},
         meta={"alternative": alternative},
     )
-    apart = {"ticks": "outside", "ticklen": 6, "tickcolor": "rgba(0,0,0,0)"}  # from numbers beside
-    figure.update_xaxes(**apart)
+    # Invisible ticks keep the labels of both axes apart.
+    figure.update_xaxes(ticks="outside", ticklen=6, tickcolor="rgba(0,0,0,0)")
     figure.update_xaxes(gridcolor=rgba(MUTED, 0.25), zeroline=False, linecolor=MUTED)
     figure.update_yaxes(gridcolor=rgba(MUTED, 0.25), zeroline=False, linecolor=MUTED)
     return figure
+
+
+def trace(points: Iterable[tuple[object, object]], mode: str, **settings: object) -> "Scatter":
+    """Return a Plotly trace through (x, y) pairs; ``mode`` is lines, markers or lines+markers."""
+    from plotly.graph_objects import Scatter
+
+    pairs = list(points)
+    return Scatter(x=[x for x, _ in pairs], y=[y for _, y in pairs], mode=mode, **settings)
+
+
+def trial_dots(
+    points: Sequence[tuple[Trial, object, object]], name: str, marker: object, **settings: object
+) -> "Scatter":
+    """Return (trial, x, y) as dots: hovering shows the configuration, a click opens the trial."""
+    return trace(
+        [(x, y) for _, x, y in points],
+        "markers",
+        name=name,
+        marker=marker,
+        meta={"trials": True},
+        customdata=[[trial.id, trial.value, config_lines(trial.config)] for trial, _, _ in points],
+        hovertemplate="trial %{customdata[0]}: %{y}<br>%{customdata[2]}<extra></extra>",
+        **settings,
+    )
+
+
+def band(
+    x: Iterable[object],
+    low: Iterable[float],
+    high: Iterable[float],
+    colour: str,
+    **settings: object,
+) -> "list[Scatter]":
+    """Return the area between two lines as two traces; it has a legend entry if it has a name."""
+    edge = {"line": {"width": 0}, "hoverinfo": "skip", "legendgroup": settings.get("legendgroup")}
+    fill = {"fill": "tonexty", "fillcolor": colour, "showlegend": "name" in settings}
+    return [
+        trace(zip(x, high, strict=True), "lines", showlegend=False, **edge),
+        trace(zip(x, low, strict=True), "lines", **edge | fill | settings),
+    ]
+
+
+def series_line(place: int, **settings: object) -> dict[str, object]:
+    """Return the look of one of several lines: a colour each, dotted once the colours repeat."""
+    dash = "solid" if place < len(SERIES) else "dot"
+    return {"color": SERIES[place % len(SERIES)], "dash": dash, **settings}
+
+
+def metric_title(problem: Problem, metric: str) -> str:
+    """Return the title of a value axis, with the direction of a metric that is optimized."""
+    better = {"minimize": " (lower is better)", "maximize": " (higher is better)"}
+    return unmarked(metric) + better.get(problem.metrics.get(metric, ""), "")
+
+
+def metric_sign(problem: Problem, metric: str) -> float:
+    """Return -1 for a metric that is maximized, else 1."""
+    return -1.0 if problem.metrics.get(metric) == "maximize" else 1.0
+
+
+def last_value(problem: Problem, trial: Trial, metric: str) -> float | None:
+    """Return the last value of a metric; None if it is missing or not finite."""
+    if metric == problem.metric or trial.last is None:
+        return trial.value
+    value = trial.last.metrics.get(metric)
+    return value if value is not None and math.isfinite(value) else None
+
+
+def after_words(problem: Problem, budget: float) -> str:
+    """Return " after 9 epochs", or nothing for a study without budgets."""
+    return "" if problem.budget is None else f" after {unmarked(problem.budget.amount(budget))}"
+
+
+def parallel_axes(axes: list[dict[str, object]], line: dict[str, object]) -> "Figure":
+    """Return a figure of parallel coordinates."""
+    from plotly.graph_objects import Figure, Parcoords
+
+    font = {"color": TEXT}
+    return Figure(Parcoords(dimensions=axes, line=line, labelfont=font, tickfont=font))
+
+
+def is_numeric(parameter: Parameter) -> bool:
+    """Return True for parameters whose values are numbers."""
+    return isinstance(parameter, Float | Int)
+
+
+def axis_type(parameter: Parameter) -> str:
+    """Return Plotly's type of axis: log, linear or category."""
+    if not isinstance(parameter, Float | Int):
+        return "category"
+    return "log" if parameter.log else "linear"
+
+
+def labels(parameter: Parameter, values: Sequence[Scalar]) -> list[Scalar]:
+    """Return the values as Plotly takes them: numbers, or plain texts."""
+    return list(values) if is_numeric(parameter) else [unmarked(value, 30) for value in values]
+
+
+MAX_INTEGER_TICKS = 10
+"""Length of a range of integers up to which every integer has a tick."""
+
+
+def order(parameter: Parameter) -> dict[str, object]:
+    """Return the axis settings of a parameter; ordinals keep their order."""
+    settings: dict[str, object] = {"type": axis_type(parameter)}
+    if isinstance(parameter, Float | Int) and parameter.log:
+        settings |= powers(parameter.low, parameter.high)
+    elif isinstance(parameter, Int) and parameter.high - parameter.low <= MAX_INTEGER_TICKS:
+        settings["dtick"] = 1
+    if isinstance(parameter, Ordinal) or settings["type"] == "category":
+        settings |= {
+            "categoryorder": "array",
+            "categoryarray": labels(parameter, parameter.grid or ()),
+        }
+    return settings
+
+
+def powers(low: float, high: float) -> dict[str, object]:
+    """Return the ticks of a logarithmic axis as in `marks`; several decades show the exponent.
+
+    >>> powers(1, 27)["tickvals"]
+    [1.0, 2.0, 5.0, 10.0, 20.0]
+    """
+    if _wide(low, high):
+        return {"dtick": 1, "exponentformat": "power"}
+    return {"tickvals": marks(low, high)}
+
+
+def marks(low: float, high: float) -> list[float]:
+    """Return round numbers on a logarithmic axis: powers of ten over several decades, otherwise 1, 2,
+    5, 10, 20, ...
+
+    >>> marks(1e-3, 10), marks(4, 128)
+    ([0.001, 0.01, 0.1, 1.0, 10.0], [5.0, 10.0, 20.0, 50.0, 100.0])
+    """
+    digits = (1,) if _wide(low, high) else (1, 2, 5)
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    found = [float(f"{digit}e{decade}") for decade in decades for digit in digits]
+    return [mark for mark in found if low <= mark <= high]
+
+
+def _wide(low: float, high: float) -> bool:
+    return math.log10(high / low) >= 2.5
+
+
+def check_parameters(
+    space: Space, names: Sequence[str] | None, most: int | None = None
+) -> list[str]:
+    """Return ``names`` if all are searched parameters; for None, the first ``most`` searched ones."""
+    if names is None:
+        return list(space.searched[:most])
+    for name in names:
+        if name not in space.searched:
+            raise StudyError(
+                f"there is no searched parameter {name!r}; the space has"
+                f" {', '.join(space.searched)}"
+            )
+    return list(names)
+
+
+def with_value(history: History, metric: str | None = None) -> list[Trial]:
+    """Return the trials with a finite value of a metric (default: the first); raise `StudyError` if
+    there is none."""
+    problem, metric = history.problem, metric or history.problem.metric
+    found = [t for t in history.trials if last_value(problem, t, metric) is not None]
+    if not found:
+        raise StudyError(f"no trial has reported a finite {metric} yet")
+    return found
+
+
+AXIS_REACH = (4.0, 12.0)
+"""Length of an axis from the best value, in distances from best to median: at least and at most.
+Between these it ends at the quantile `REACHED_SHARE`."""
+
+REACHED_SHARE = 0.85
+
+MIN_CUT_RATIO = 1.5
+"""An axis is cut only if showing all values would make it this many times as long; learning curves
+have a larger ratio."""
+
+AXIS_MARGIN = 0.06
+
+Span = tuple[float, float]
+
+
+def value_span(
+    values: Sequence[float], sign: float, log: bool = False, worth: float = MIN_CUT_RATIO
+) -> Span | None:
+    """Return the (lowest, highest) value to show, in units of the axis (powers of ten if ``log``);
+    None to show all.
+
+    With losses l = sign * value, the best one b, the median m and the quantile q of `REACHED_SHARE`, the
+    axis ends at q, but not before b + 4 (m - b) nor beyond b + 12 (m - b), unless that saves too
+    little.
+
+    >>> value_span([0.0, 1.0, 2.0, 100.0], 1.0)
+    (-0.36, 6.0)
+    """
+    known = [value for value in values if math.isfinite(value) and (value > 0 or not log)]
+    if len(known) < 3:
+        return None
+    losses = sign * (np.log10(known) if log else np.array(known))
+    best, middle, worst = (float(level) for level in np.quantile(losses, [0.0, 0.5, 1.0]))
+    most = float(np.quantile(losses, REACHED_SHARE, method="lower"))
+    least, furthest = (reach * (middle - best) for reach in AXIS_REACH)
+    length = min(max(most - best, least), furthest)
+    if length <= 0.0 or worst - best <= worth * length:
+        return None
+    ends = sorted((sign * (best - AXIS_MARGIN * length), sign * (best + length)))
+    return float(ends[0]), float(ends[1])
+
+
+def value_axis(
+    values: Sequence[float],
+    sign: float,
+    log: bool,
+    worth: float = MIN_CUT_RATIO,
+    kept: Sequence[float] = (),
+) -> tuple[dict[str, str | list[float]], str]:
+    """Return the settings of a value axis, and a sentence about points outside it (or ''). Values
+    that are ``kept`` always lie on the axis."""
+    if log and not any(value > 0 for value in values):
+        log = False
+    settings: dict[str, str | list[float]] = {"type": "log"} if log else {}
+    span = value_span(values, sign, log, worth)
+    hidden = sum(value <= 0 for value in values) if log else 0
+    if span is not None:
+        ends = [math.log10(value) if log else value for value in kept if value > 0 or not log]
+        low, high = min([span[0], *ends]), max([span[1], *ends])
+        margin = AXIS_MARGIN * (high - low)
+        low -= margin if low < span[0] else 0.0
+        high += margin if high > span[1] else 0.0
+        shown = [math.log10(v) if log else v for v in values if v > 0 or not log]
+        beyond = sum(not low <= value <= high for value in shown)
+        if beyond:
+            return {**settings, "range": [low, high]}, _outside(beyond + hidden)
+    return settings, _outside(hidden)
+
+
+def _outside(count: int) -> str:
+    if not count:
+        return ""
+    return f" {count} point{' lies' if count == 1 else 's lie'} outside; a double click shows all."
+
+
+MAX_OWN_COLOURS = 7
+"""Up to this many lines get a colour each."""
+
+
+def trial_ranks(history: History) -> dict[int, float]:
+    """Return the rank of every trial with a value, from 0 (best) to 1 (worst), by its best feasible
+    value; trials that violate a constraint come last."""
+    known = [trial for trial in history.trials if trial.loss is not None]
+    sign = history.problem.sign
+
+    def key(trial: Trial) -> tuple[bool, float, int]:
+        loss = trial.loss or 0.0 if trial.best is None else sign * trial.best
+        return trial.best is None, loss, trial.id
+
+    last = max(len(known) - 1, 1)
+    return {trial.id: place / last for place, trial in enumerate(sorted(known, key=key))}
+
+
+def shade(rank: float | None) -> str:
+    """Return the colour of a rank: orange for the best, then from strong to faint."""
+    if rank == 0.0:
+        return ACCENT
+    if rank is None:
+        return rgba(MUTED, 0.35)
+    low, high = (np.array(_parts(colour)) for colour in (MUTED, LINE))
+    mixed = low + (high - low) * (1.0 - rank)
+    red, green, blue = (int(round(float(part))) for part in mixed)
+    return rgba(f"#{red:02x}{green:02x}{blue:02x}", 0.3 + 0.65 * (1.0 - rank) ** 2)
+
+
+def _parts(colour: str) -> tuple[int, int, int]:
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+def line_colours(history: History, chosen: Sequence[Trial]) -> dict[int, str]:
+    """Return a colour for each trial: by rank, or distinct colours if there are few."""
+    place = trial_ranks(history)
+    colours = {trial.id: shade(place.get(trial.id)) for trial in chosen}
+    if len(chosen) <= MAX_OWN_COLOURS:
+        others = [trial.id for trial in chosen if place.get(trial.id) != 0.0]
+        free = [colour for colour in SERIES if colour != ACCENT]
+        colours |= dict(zip(others, free, strict=False))
+    return colours
+
+
+def chosen_trials(history: History, trials: Sequence[int] | None, most: int) -> list[Trial]:
+    """Return the named trials, or half of ``most`` the best and half the newest; worst first, so that
+    the best are drawn on top."""
+    place = trial_ranks(history)
+    if trials is not None:
+        for number in trials:
+            if not 0 <= number < len(history.trials):
+                raise StudyError(
+                    f"there is no trial {number}; the study has {len(history.trials)}, "
+                    "counted from 0"
+                )
+        numbers = set(trials)
+    else:
+        known = [t.id for t in history.trials if any(point.loss is not None for point in t.curve)]
+        numbers = {*sorted(place, key=place.__getitem__)[: most // 2], *known[-(most // 2) :]}
+    order = sorted(numbers, key=lambda number: (-place.get(number, 2.0), number))
+    return [history.trials[number] for number in order]

@@ -1,0 +1,1 @@
+"""Schedulers: how much budget a trial gets (successive halving, Hyperband, median rule)."""

@@ -1,50 +1,91 @@
-"""Asynchronous successive halving (ASHA) and Hyperband: nobody waits for anybody.
+"""Asynchronous successive halving (ASHA) and Hyperband: workers never wait for each other.
 
-By *promotion* (the default) a trial pauses at every rung. A free worker looks from the highest rung
-down for the best paused trial within the cutoff and lets it go on; where there is none it starts a
-new configuration. By *stopping* a trial is granted the full budget at once, and ends at the first
-rung where its loss is beyond the cutoff. The cutoff at rung j is the r_j / r_{j+1} quantile of all
-losses seen there, promoted ones included; a single loss cannot be compared, so by promotion it
-stays and by stopping it goes on.
+By *promotion* (the default) a trial pauses at every rung. A free worker continues the best paused
+trial within the cutoff, from the highest rung down, or starts a new configuration. By *stopping* a
+trial is granted the full budget at once, and ends at the first rung where its loss is beyond the
+cutoff. The cutoff at rung j is the r_j / r_{j+1} quantile of all losses there, promoted ones included.
+A single loss cannot be compared: by promotion it stays, by stopping it continues.
 
-With ``brackets`` above 1 a new trial of bracket s starts at the s-th level (asynchronous
-Hyperband); all brackets share one set of rungs. The bracket is drawn before anything else, so a
-decision always uses the generator alike. With ``bracket_rule`` "in-turn" each bracket is an ASHA of
-its own instead, with rungs of its own, and has the turn until it has spent as much as a bracket of
-synchronous Hyperband may.
+With ``brackets`` above 1 a new trial of bracket s starts at the s-th level (asynchronous Hyperband);
+all brackets share one set of rungs. With ``bracket_rule`` "in-turn" each has its own rungs, and its
+turn until it has spent (s_max + 1) R, as many full trainings as there are levels. Visit v belongs to
+bracket v mod S and lasts until that bracket has spent v // S + 1 such shares.
 
     AsynchronousHalving(type="stopping", brackets=4)
 
-Li, Jamieson, Rostamizadeh, Gonina, Ben-tzur, Hardt, Recht and Talwalkar, "A system for massively
-parallel hyperparameter tuning", 2020. Stopping: Golovin et al., "Google Vizier", 2017, and Klein et
-al., "Model-based asynchronous hyperparameter and neural architecture search", 2020.
+Li et al., "A system for massively parallel hyperparameter tuning", 2020; Li et al., "Hyperband", 2018.
+Stopping: Golovin et al., "Google Vizier", 2017, and Klein et al., "Model-based asynchronous
+hyperparameter and neural architecture search", 2020.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from scrimp.errors import MethodError
-from scrimp.history.history import History
-from scrimp.history.notes import InBracket, Promoted
-from scrimp.history.problem import Problem
-from scrimp.schedulers.bracket_turns import BRACKET_SPENDING, turn_of
-from scrimp.schedulers.rung_table import Rungs, RungTable
+from scrimp.plugins.settings import above, at_least, check_settings, choices, setting
 from scrimp.schedulers.rungs import (
     Levels,
+    Rungs,
+    RungTable,
     bracket_law,
     draw_bracket,
     halving_levels,
     promotion_quantiles,
 )
-from scrimp.schedulers.scheduler import Request, Resume, Sample, Scheduler, Verdict
-from scrimp.schedulers.study_end import may_add, wait_or_finish
+from scrimp.schedulers.scheduler import (
+    NONE_LEFT,
+    Request,
+    Resume,
+    Sample,
+    Scheduler,
+    Verdict,
+    may_add,
+    wait_or_finish,
+)
+from scrimp.study_log.decision_record import InBracket, Promoted
+from scrimp.study_log.events import Event
+from scrimp.study_log.fold import Fold
+from scrimp.study_log.history import History
+from scrimp.study_log.problem import Problem
+from scrimp.study_log.trial import Trial
 
-__all__ = ["AsynchronousHalving"]
 
-CUTOFFS = ("quantile", "top", "delayed")
-BRACKET_RULES = ("random", "in-turn")
+@dataclass(frozen=True)
+class _BracketSpending(Fold[dict[int, float]]):
+    """The budget that the trials of each bracket have used or been granted."""
+
+    def begin(self, problem: Problem) -> dict[int, float]:
+        del problem
+        return {}
+
+    def step(
+        self, state: dict[int, float], event: Event, before: Trial | None, trial: Trial | None
+    ) -> None:
+        del event
+        if trial is not None and trial is not before:
+            bracket = trial.bracket or 0
+            change = _used(trial) - (0.0 if before is None else _used(before))
+            state[bracket] = state.get(bracket, 0.0) + change
+
+
+BRACKET_SPENDING = _BracketSpending()
+
+
+def _used(trial: Trial) -> float:
+    return trial.budget if trial.finished else max(trial.granted, trial.budget)
+
+
+def turn_of(spent: Mapping[int, float], brackets: int, share: float) -> int:
+    """Return the bracket that has its turn.
+
+    >>> [turn_of(spent, 2, 10.0) for spent in ({}, {0: 10.0}, {0: 10.0, 1: 9.0}, {0: 10.0, 1: 11.0})]
+    [0, 1, 1, 0]
+    """
+    visits = [spent.get(bracket, 0.0) // share for bracket in range(brackets)]
+    return visits.index(min(visits))
 
 
 @dataclass(frozen=True)
@@ -54,52 +95,38 @@ class AsynchronousHalving(Scheduler):
     ``type`` is promotion or stopping; ``brackets`` None means one per level. Rungs grow by the
     factor ``reduction``, or by ``increment`` when that is given. ``cutoff`` of promotions:
     ``quantile`` as above; ``top``, the best floor(n / reduction) of the n trials at a rung, as ASHA
-    is published; ``delayed``: the same while fewer than that have gone on, the D-ASHA of Hyper-Tune
-    (Li et al., 2022), which does not promote another trial only because a better one came late.
-    ``full_rungs``: no trial goes on from a rung r_j that holds fewer than R / r_j, as in the code
-    of Hyper-Tune. ``bracket_rule``: a new trial's bracket is drawn at ``random``, or brackets have
-    their turns, ``in-turn``, each with rungs of its own, as asynchronous Hyperband is published.
+    is published; ``delayed``: the same while fewer than that were promoted, the D-ASHA of
+    Hyper-Tune (Li et al., 2022), which does not promote another trial only because a better one
+    came late. ``full_rungs``: no trial is promoted from a rung r_j with fewer than R / r_j trials,
+    as in the code of Hyper-Tune. ``bracket_rule``: a new trial's bracket is drawn at ``random``, or
+    brackets take turns, ``in-turn``, each with its own rungs, as asynchronous Hyperband is
+    published.
     """
 
-    type: str = "promotion"
-    brackets: int | None = 1
-    reduction: float = 3
-    increment: float | None = None
-    cutoff: str = "quantile"
-    full_rungs: bool = False
-    bracket_rule: str = "random"
+    type: str = setting("promotion", choices("promotion", "stopping"))
+    brackets: int | None = setting(1, at_least(1), "none is one per level")
+    reduction: float = setting(
+        3, above(1), "3 lets one trial in three continue", only_with=("increment", (None,))
+    )
+    increment: float | None = setting(None, above(0), "it is the distance between rungs")
+    cutoff: str = setting("quantile", choices("quantile", "top", "delayed"), paper=True)
+    full_rungs: bool = setting(False, paper=True)
+    bracket_rule: str = setting("random", choices("random", "in-turn"), paper=True)
 
     def __post_init__(self) -> None:
-        if self.bracket_rule not in BRACKET_RULES:
-            raise MethodError(
-                f"bracket_rule is {self.bracket_rule!r}; it must be one of"
-                f" {', '.join(BRACKET_RULES)}"
-            )
-        if self.type not in ("promotion", "stopping"):
-            raise MethodError(f"type is {self.type!r}; it must be 'promotion' or 'stopping'")
-        if self.cutoff not in CUTOFFS:
-            raise MethodError(f"cutoff is {self.cutoff!r}; it must be one of {', '.join(CUTOFFS)}")
+        check_settings(self)
         if self.cutoff != "quantile" and self.type == "stopping":
             raise MethodError(
                 f"cutoff {self.cutoff!r} is a rule of promotion; use type='promotion', or"
                 " cutoff='quantile'"
             )
-        if self.brackets is not None and self.brackets < 1:
-            raise MethodError(
-                f"brackets is {self.brackets}; it must be at least 1, or None for one per level"
-            )
-        if not self.reduction > 1:
-            raise MethodError(
-                f"reduction is {self.reduction}; it must be above 1: 3 lets one trial in three"
-                " go on"
-            )
 
     def levels(self, problem: Problem) -> Levels:
-        """The rungs and the full budget."""
+        """Return the rungs and the full budget."""
         return halving_levels(problem.budget, self.reduction, self.increment)
 
     def rungs(self, history: History, bracket: int = 0) -> Rungs:
-        """Who stands where; in ``bracket``, where brackets have rungs of their own."""
+        """Return the rungs; those of ``bracket`` if each has its own."""
         levels = self.levels(history.problem)
         plain = self.cutoff == "quantile"
         shares = promotion_quantiles(levels) if plain else (1 / self.reduction,) * (len(levels) - 1)
@@ -118,13 +145,12 @@ class AsynchronousHalving(Scheduler):
         return self.bracket_rule == "in-turn"
 
     def law(self, problem: Problem) -> tuple[float, ...]:
-        """The probability of each bracket."""
+        """Return the probability of each bracket."""
         levels = self.levels(problem)
         return bracket_law(levels, self.brackets or len(levels))
 
     def promotion(self, history: History, bracket: int = 0) -> Resume | None:
-        """The paused trial that goes on next, if any; of ``bracket``, where brackets have their
-        turns."""
+        """Return the next promotion, if any; of ``bracket`` if brackets take turns."""
         if self.type == "stopping":
             return None
         found = self.rungs(history, bracket).promotable()
@@ -135,33 +161,31 @@ class AsynchronousHalving(Scheduler):
         return Resume(trial, levels[index], Promoted(levels[index - 1]))
 
     def start(self, problem: Problem, bracket: int) -> Sample:
-        """A new trial of ``bracket``."""
+        """Request a new trial of ``bracket``."""
         levels = self.levels(problem)
         budget = levels[bracket] if self.type == "promotion" else levels[-1]
         return Sample(budget, bracket, {"bracket": bracket} if bracket else {}, InBracket(bracket))
 
     def next_request(self, history: History, rng: np.random.Generator) -> Request:
-        """Promote the best trial that may go on, else start a new one in a bracket drawn at
-        random, or in the one that has the turn."""
+        """Promote the best trial that may be promoted, else start a new one in a random bracket, or in
+        the one that has its turn."""
         law = self.law(history.problem)
         bracket = draw_bracket(law, rng.random()) if len(law) > 1 else 0
         others: list[int] = []
         if self._in_turn:
             levels, spent = self.levels(history.problem), history.derive(BRACKET_SPENDING)
             bracket = turn_of(spent, len(law), len(levels) * levels[-1])
-            # once nothing may be added, nobody's turn comes to an end, and every bracket is finished
+            # Once nothing may be added, turns no longer end, and every bracket is finished.
             others = [] if may_add(history) else [s for s in range(len(law)) if s != bracket]
         for one in (bracket, *others):
             if (resume := self.promotion(history, one)) is not None:
                 return resume
         if may_add(history):
             return self.start(history.problem, bracket)
-        return wait_or_finish(
-            history, "no further configuration may be added and none can be promoted"
-        )
+        return wait_or_finish(history, NONE_LEFT)
 
     def review(self, history: History, trial: int) -> Verdict:
-        """By stopping: end a trial that was beyond the cutoff at its newest rung."""
+        """With ``type`` stopping, end a trial that was beyond the cutoff at its latest rung."""
         if self.type != "stopping":
             return Verdict.CONTINUE
         bracket = history.trials[trial].bracket or 0

@@ -1,90 +1,292 @@
 """Synchronous successive halving and Hyperband, in which workers never wait.
 
-A rung is compared when all of its slots have a result; the best go on with three times the budget.
-While a bracket waits for its last results, free workers fill the next bracket. Hyperband runs
-through brackets that begin at higher and higher levels; successive halving repeats the first.
+A rung has a fixed size and is compared when all of its slots have a result; the best continue with
+three times the budget. While a bracket waits for its last results, free workers fill the next one.
+Hyperband runs brackets that start at higher and higher levels; successive halving repeats the first.
 
     SynchronousHalving()                              # successive halving
-    # Hyperband: as many brackets as there are levels
-    SynchronousHalving(brackets=None)
+    SynchronousHalving(brackets=None)                 # Hyperband: one bracket per level
 
-Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparameter
-optimization", 2016. Li, Jamieson, DeSalvo, Rostamizadeh and Talwalkar, "Hyperband: a novel
-bandit-based approach", 2018.
+*Brackets* are numbered from 0; number n has the shape n mod (number of shapes), and tags its trials
+with its number. A slot belongs to one trial until it has a result: the value at the rung's level (the
+first report at a step of at least that level), the last value of a run that ended normally before, or
+the worst for one that failed, was stopped or is not finite. A stale trial is still running. Failed
+slots are not filled again: a rung may be smaller than planned, and a bracket without trials ends. When
+no further configuration may be added, an unfinished first rung counts as it is, and the same share of
+it is promoted.
+
+In a *fresh* bracket (differential evolution) no trial moves up: every rung is filled with new trials,
+and the best of the rung before are their parents.
+
+Jamieson and Talwalkar, "Non-stochastic best arm identification and hyperparameter optimization", 2016.
+Li et al., "Hyperband: a novel bandit-based approach", 2018.
 """
 
+import math
+from bisect import bisect_left
 from dataclasses import dataclass
+from operator import attrgetter
 
 import numpy as np
 
-from scrimp.errors import MethodError
-from scrimp.history.history import History
-from scrimp.history.notes import InBracket
-from scrimp.history.problem import Problem
-from scrimp.schedulers.brackets import BracketTable, Shape
+from scrimp.plugins.settings import above, at_least, check_settings, choices, setting
 from scrimp.schedulers.rungs import Levels, halving_levels, synchronous_sizes
-from scrimp.schedulers.scheduler import Request, Resume, Sample, Scheduler, Verdict
-from scrimp.schedulers.study_end import wait_or_finish
+from scrimp.schedulers.scheduler import (
+    NONE_LEFT,
+    Request,
+    Resume,
+    Sample,
+    Scheduler,
+    Verdict,
+    wait_or_finish,
+)
+from scrimp.study_log.decision_record import InBracket
+from scrimp.study_log.events import Event, StudyChanged
+from scrimp.study_log.fold import Fold
+from scrimp.study_log.history import History
+from scrimp.study_log.problem import Problem
+from scrimp.study_log.standings import standings
+from scrimp.study_log.trial import Observation, Trial
 
-__all__ = ["SynchronousHalving"]
+Shape = tuple[tuple[int, float], ...]
+"""The rungs of a bracket as (size, level)."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Work for a free worker: fill a slot with a new trial (``trial`` is None) or continue ``trial`` to
+    ``level``."""
+
+    bracket: int
+    rung: int
+    slot: int
+    level: float
+    trial: int | None = None
+
+
+class Bracket:
+    """One bracket: its current rung, and the trials in its slots. Callers must not change it."""
+
+    def __init__(self, number: int, shape: Shape, fresh: bool) -> None:
+        self.number = number
+        self.shape = shape
+        self.fresh = fresh
+        self.rung = 0
+        self.size, self.level = shape[0]
+        self.members: dict[int, Trial] = {}
+        self.results: dict[int, Observation | None] = {}
+        self.waiting: dict[int, None] = {}
+        self.leaders: list[int] = []
+        self.over = False
+
+    def job(self, may_add: bool) -> Job | None:
+        """Return the next job of this bracket, if any."""
+        for trial in self.waiting:
+            return Job(self.number, self.rung, 0, self.level, trial)
+        if may_add and len(self.members) < self.size:
+            return Job(self.number, self.rung, len(self.members), self.level)
+        return None
+
+    def update(self, trial: Trial, added: bool, may_add: bool) -> None:
+        """Process a changed trial, and move to the next rung if this one is complete."""
+        if added or trial.id in self.members:
+            self._look_at(trial)
+            self.advance(may_add)
+
+    def _look_at(self, trial: Trial) -> None:
+        self.members[trial.id] = trial
+        self.waiting.pop(trial.id, None)
+        # A failed trial that is retried has a result.
+        self.results.pop(trial.id, None)
+        if _is_settled(trial, self.level):
+            failed = trial.status in ("failed", "stopped")
+            self.results[trial.id] = None if failed else report_at(trial, self.level)
+        elif trial.status == "paused":
+            self.waiting[trial.id] = None
+
+    def advance(self, may_add: bool) -> None:
+        """Move to the next rung as long as the current one is complete."""
+        while not self.over and len(self.results) == len(self.members):
+            if len(self.members) < self.size and (may_add or not self.members):
+                return
+            self._next_rung()
+
+    def _next_rung(self) -> None:
+        points = {trial: point for trial, point in self.results.items() if point is not None}
+        places = zip(standings(list(points.values())), points, strict=True)
+        ranked = sorted((place, trial) for place, trial in places if place < math.inf)
+        if self.rung + 1 == len(self.shape) or not ranked:
+            self.over = True
+            return
+        members = self.members
+        planned = self.shape[self.rung][0]
+        self.rung += 1
+        self.size, self.level = self.shape[self.rung]
+        count = math.ceil(len(members) * self.size / planned - 1e-9)
+        self.leaders = [trial for _, trial in ranked[:count]]
+        self.members, self.results = {}, {}
+        if not self.fresh:
+            self.size = len(self.leaders)
+            for trial in self.leaders:
+                self._look_at(members[trial])
+
+
+class Brackets:
+    """The state of a `BracketTable`. Callers must not change it."""
+
+    def __init__(self, table: "BracketTable") -> None:
+        self._table = table
+        self._limit: int | None = None
+        self._count = 0
+        self._newest = -1
+        self.running: dict[int, Bracket] = {}
+
+    @property
+    def may_add(self) -> bool:
+        """True if another configuration may be added to the study."""
+        return self._limit is None or self._count < self._limit
+
+    def job(self) -> Job | None:
+        """Return the job of a free worker: in the oldest bracket that has one, else the first slot of a
+        new bracket."""
+        for bracket in self.running.values():
+            job = bracket.job(self.may_add)
+            if job is not None:
+                return job
+        number = self._newest + 1
+        return Job(number, 0, 0, self._shape(number)[0][1]) if self.may_add else None
+
+    def may_resume(self, trial: Trial) -> bool:
+        """True if a paused trial may be resumed: its rung is not decided, and its bracket promotes
+        trials."""
+        number = trial.bracket
+        bracket = None if number is None else self.running.get(number)
+        if bracket is None or trial.id not in bracket.members:
+            return False
+        return not bracket.fresh or trial.id in bracket.waiting
+
+    def _shape(self, number: int) -> Shape:
+        return self._table.shapes[number % len(self._table.shapes)]
+
+    def set_limit(self, limit: int | None) -> None:
+        """Set a new limit of configurations."""
+        self._limit = limit
+        if not self.may_add:
+            self.close()
+
+    def update(self, trial: Trial, added: bool) -> None:
+        """Process a changed trial."""
+        self._count += added
+        number = trial.bracket
+        if number is not None:
+            bracket = self._bracket(number) if added else self.running.get(number)
+            if bracket is not None:
+                bracket.update(trial, added, self.may_add)
+                self._drop(bracket)
+        if added and not self.may_add:
+            self.close()
+
+    def _bracket(self, number: int) -> Bracket | None:
+        if number > self._newest:
+            self._newest = number
+            self.running[number] = Bracket(
+                number, self._shape(number), number >= self._table.promoting
+            )
+        return self.running.get(number)
+
+    def close(self) -> None:
+        """Complete the rungs that would have waited for further configurations."""
+        for bracket in list(self.running.values()):
+            bracket.advance(False)
+            self._drop(bracket)
+
+    def _drop(self, bracket: Bracket) -> None:
+        if bracket.over:
+            del self.running[bracket.number]
+
+
+@dataclass(frozen=True)
+class BracketTable(Fold[Brackets]):
+    """The fold behind `Brackets`, with their ``shapes`` in turn; from number ``promoting`` on they are
+    fresh."""
+
+    shapes: tuple[Shape, ...]
+    promoting: float = math.inf
+
+    def begin(self, problem: Problem) -> Brackets:
+        """Start without brackets."""
+        del problem
+        return Brackets(self)
+
+    def step(
+        self, state: Brackets, event: Event, before: Trial | None, trial: Trial | None
+    ) -> None:
+        """Process one event."""
+        if trial is not None and trial is not before:
+            state.update(trial, added=before is None)
+        elif isinstance(event, StudyChanged):
+            if event.totals is not None and event.totals.n_trials is not None:
+                state.set_limit(event.totals.n_trials)
+            elif "n_trials" in event.lifted:
+                state.set_limit(None)
+
+
+def report_at(trial: Trial, level: float) -> Observation | None:
+    """Return the first report at a step of at least ``level``, else the last report."""
+    if not trial.curve:
+        return None
+    place = bisect_left(trial.curve, level, key=attrgetter("step"))
+    return trial.curve[min(place, len(trial.curve) - 1)]
+
+
+def _is_settled(trial: Trial, level: float) -> bool:
+    """True if the result of the trial at ``level`` is known: it got there, or never will."""
+    return trial.finished or trial.budget >= level
 
 
 @dataclass(frozen=True)
 class SynchronousHalving(Scheduler):
-    """Brackets in turn, ``brackets`` of them (None: one per level); one trial in ``reduction`` goes
-    on.
+    """``brackets`` brackets in turn (None: one per level); one trial in ``reduction`` is promoted.
 
     ``rounding`` of the sizes of rungs: up, or down as Hyperband is published.
     """
 
-    brackets: int | None = 1
-    reduction: float = 3
-    rounding: str = "up"
+    brackets: int | None = setting(1, at_least(1), "none is one per level")
+    reduction: float = setting(3, above(1), "3 lets one trial in three continue")
+    rounding: str = setting("up", choices("up", "down"), paper=True)
 
     def __post_init__(self) -> None:
-        if self.brackets is not None and self.brackets < 1:
-            raise MethodError(
-                f"brackets is {self.brackets}; it must be at least 1, or None for one per level"
-            )
-        if not self.reduction > 1:
-            raise MethodError(
-                f"reduction is {self.reduction}; it must be above 1: 3 lets one trial in three"
-                " go on"
-            )
-        if self.rounding not in ("up", "down"):
-            raise MethodError(f"rounding is {self.rounding!r}; it must be 'up' or 'down'")
+        check_settings(self)
 
     def levels(self, problem: Problem) -> Levels:
-        """The rungs and the full budget."""
+        """Return the rungs and the full budget."""
         return halving_levels(problem.budget, self.reduction)
 
     def shapes(self, problem: Problem) -> tuple[Shape, ...]:
-        """The rungs of each bracket as (size, level)."""
+        """Return the rungs of each bracket as (size, level)."""
         return synchronous_sizes(self.levels(problem), self.reduction, self.rounding)[
             : self.brackets
         ]
 
     def next_request(self, history: History, rng: np.random.Generator) -> Request:
-        """The oldest bracket that has work, else a new one."""
+        """Return a job of the oldest bracket that has one, else of a new bracket."""
         del rng
         shapes = self.shapes(history.problem)
         job = history.derive(BracketTable(shapes)).job()
         if job is None:
-            return wait_or_finish(
-                history, "no further configuration may be added and none can be promoted"
-            )
+            return wait_or_finish(history, NONE_LEFT)
         reason = InBracket(job.bracket, job.level)
         if job.trial is not None:
             return Resume(job.trial, job.level, reason)
         return Sample(job.level, job.bracket % len(shapes), {"bracket": job.bracket}, reason)
 
     def may_resume(self, history: History, trial: int) -> bool:
-        """As long as its rung is not decided."""
+        """True as long as the rung of the trial is not decided."""
         return history.derive(BracketTable(self.shapes(history.problem))).may_resume(
             history.trials[trial]
         )
 
     def review(self, history: History, trial: int) -> Verdict:
-        """Always on: trials pause by themselves at the end of their grant."""
+        """Never stop a trial: trials pause at the end of their grant."""
         del history, trial
         return Verdict.CONTINUE

@@ -1,9 +1,9 @@
-"""Which parameters exist in a configuration.
+"""Conditions: the parameters that exist in a configuration.
 
-``when={"optimizer": "sgd"}`` makes a parameter exist only where its parent has that value; a list
-means any of its values, several parents mean all of them, and a child of a parent that does not
-exist does not exist either. Parents have few values (Int, Float with a step, Ordinal, Categorical,
-Constant). Conditions form a graph without cycles, and each can be fulfilled.
+With ``when={"optimizer": "sgd"}`` a parameter exists only if its parent has that value; a list means
+any of its values, several parents mean all of them, and a child of a parent that does not exist
+does not exist either. Parents have a limited number of values (Int, Float with a step, Ordinal,
+Categorical, Constant). Conditions have no cycles, and each can be fulfilled.
 
     momentum=Float(0, 0.99, when={"optimizer": ["sgd", "rmsprop"]})
 """
@@ -17,11 +17,8 @@ import numpy as np
 from scrimp.checks import did_you_mean
 from scrimp.errors import ConfigError, SpaceError
 from scrimp.json_values import Scalar
-from scrimp.space.parameter import MANY_VALUES, Constant
-from scrimp.space.parameter_contract import Parameter
-from scrimp.space.values import identity
-
-__all__ = ["Conditions", "Identities", "draw_allowed", "nearest"]
+from scrimp.space.parameter import MAX_VALUES_OF_PARENT, Constant
+from scrimp.space.parameter_contract import Parameter, identity
 
 Identities = frozenset[tuple[type, Scalar]]
 _UNNAMED = object()
@@ -32,7 +29,7 @@ class Conditions:
     """The resolved conditions of a space.
 
     ``order``: all names, parents before children, otherwise as declared.
-    ``allowed``: child -> parent -> identities of the values that let the child exist.
+    ``allowed``: child -> parent -> identities of the values for which the child exists.
     ``implied``: child -> ancestor -> identities, over all generations.
     """
 
@@ -42,7 +39,7 @@ class Conditions:
 
     @staticmethod
     def of(parameters: Mapping[str, Parameter]) -> "Conditions":
-        """Resolve the conditions of ``parameters``; `SpaceError` names the child, the parent, the
+        """Resolve the conditions of ``parameters``; a `SpaceError` has the child, the parent, the
         value and the rule."""
         allowed = {
             name: _allowed(name, parameters)
@@ -57,15 +54,15 @@ class Conditions:
         return Conditions(order, allowed, implied)
 
     def exists(self, name: str, config: Mapping[str, object]) -> bool:
-        """Whether ``name`` exists where its parents are as in ``config`` (those that do not exist
-        are absent)."""
-        return all(
-            parent in config and identity(config[parent]) in values
-            for parent, values in self.allowed.get(name, {}).items()
-        )
+        """True if ``name`` exists given its parents in ``config``, from which parents that do not
+        exist are absent."""
+        for parent, values in self.allowed.get(name, {}).items():
+            if parent not in config or identity(config[parent]) not in values:
+                return False
+        return True
 
     def surplus(self, name: str, value: object, known: Mapping[str, object]) -> str:
-        """Why ``name`` may not be given where the others are as in ``known``."""
+        """Return the message for a value of ``name``, which does not exist given ``known``."""
         parent, values = next(
             (parent, values)
             for parent, values in self.allowed[name].items()
@@ -77,13 +74,13 @@ class Conditions:
         return f"parameter {name!r} is {value!r}; it must be left out, since {rule}"
 
     def count(self, parameters: Mapping[str, Parameter]) -> float:
-        """How many configurations there are; infinite when a parameter is continuous."""
+        """Return the number of configurations; infinite if a parameter is continuous."""
         if any(parameter.grid is None for parameter in parameters.values()):
             return math.inf
         return math.prod(self._count({}, group, parameters) for group in self._groups())
 
     def _groups(self) -> list[list[str]]:
-        """The names in `order`, split into groups between which there are no conditions."""
+        """Split the names in `order` into groups without conditions between them."""
         groups: list[list[str]] = []
         for name in self.order:
             parents = self.allowed.get(name, {})
@@ -95,8 +92,8 @@ class Conditions:
     def _count(
         self, known: dict[str, object], names: list[str], parameters: Mapping[str, Parameter]
     ) -> int:
-        """Configurations of ``names`` (parents first) beside ``known``; values that no condition
-        names count as one kind."""
+        """Count configurations of ``names`` (parents first) given ``known``; values without conditions
+        are counted together."""
         if not names:
             return 1
         name, rest = names[0], names[1:]
@@ -122,11 +119,11 @@ def _allowed(name: str, parameters: Mapping[str, Parameter]) -> dict[str, Identi
                 f"parameter {name!r} depends on {parent!r}, which is not in the"
                 f" space{nearest(parent, parameters)}"
             )
-        if parameters[parent].size > MANY_VALUES:
+        if parameters[parent].size > MAX_VALUES_OF_PARENT:
             raise SpaceError(
                 f"parameter {name!r} depends on {parent!r}, which is {parameters[parent]!r}; "
                 "a parent must be an Int, a Float with a step, an Ordinal, Categorical or Constant "
-                f"of at most {MANY_VALUES} values"
+                f"of at most {MAX_VALUES_OF_PARENT} values"
             )
         try:
             allowed[parent] = frozenset(
@@ -134,7 +131,7 @@ def _allowed(name: str, parameters: Mapping[str, Parameter]) -> dict[str, Identi
             )
         except ConfigError as error:
             raise SpaceError(
-                f"parameter {name!r} depends on a value that its parent never has: {error}"
+                f"parameter {name!r} depends on a value that its parent cannot have: {error}"
             ) from None
     return allowed
 
@@ -142,7 +139,7 @@ def _allowed(name: str, parameters: Mapping[str, Parameter]) -> dict[str, Identi
 def draw_allowed(
     parameter: Parameter, needed: Identities | None, rng: np.random.Generator
 ) -> Scalar:
-    """The default where it fits, else a random value: among the ``needed`` ones where some are."""
+    """Return the default if it fits, else a random value, among the ``needed`` ones if there are any."""
     if isinstance(parameter, Constant):
         return parameter.value
     if parameter.default is not None and (needed is None or identity(parameter.default) in needed):
@@ -154,8 +151,7 @@ def draw_allowed(
 
 
 def nearest(name: object, names: Mapping[str, object]) -> str:
-    """A hint for messages: the valid name that looks most like ``name``, and all names when none
-    does."""
+    """A hint for messages: the valid name most like ``name``, or all names if none is."""
     return did_you_mean(name, names, f"; its parameters are {', '.join(map(repr, names))}")
 
 
@@ -179,7 +175,7 @@ def _parents_first(
 
 
 def _cycle(waiting: list[str], allowed: Mapping[str, Mapping[str, Identities]]) -> list[str]:
-    """A cycle among names that all wait for each other: follow parents until one comes again."""
+    """Return a cycle among names that wait for each other: follow parents until one repeats."""
     path = [waiting[0]]
     while True:
         parent = next(parent for parent in allowed[path[-1]] if parent in waiting)

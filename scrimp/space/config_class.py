@@ -1,4 +1,4 @@
-"""A space from a class of settings: a dataclass or a pydantic model whose fields say what may be tried.
+"""A space from a class of settings: a dataclass or a pydantic model with annotated fields.
 
     @dataclass
     class Train:
@@ -9,10 +9,10 @@
     Space.of(Train)                                     # lr and layers
     filled(Train, {"lr": 0.01, "layers": 2})            # Train(lr=0.01, layers=2, data='digits')
 
-The rule: a field is searched if a parameter of scrimp stands in its `Annotated`, and its default is
-that of the parameter. All other fields stay out of the space, so they need a default. A field that
-is such a class itself is searched inside: its parameters are called ``optimizer.lr``, and a ``when``
-in it names fields beside it, or by their whole name others.
+A field is searched if its `Annotated` has a parameter of scrimp; the default of the field is that of
+the parameter. All other fields stay out of the space, so they need a default. A field that is such
+a class itself is searched too: its parameters are called ``optimizer.lr``, and a ``when`` in it
+names fields of the same class, or others by their full names.
 """
 
 import dataclasses
@@ -25,16 +25,14 @@ from scrimp.json_values import Json, Scalar
 from scrimp.space.parameter import Constant
 from scrimp.space.parameter_contract import Parameter
 
-__all__ = ["filled", "parameters_of"]
-
 T = TypeVar("T")
 
-NONE = object()
-"""The default of a field that has none."""
+NO_DEFAULT = object()
+"""Marks a field without a default."""
 
 
 def parameters_of(settings: type) -> dict[str, Parameter]:
-    """The parameters that the fields of a class hold, by name; `SpaceError` where there are none."""
+    """Return the parameters in the fields of a class, by name; raise `SpaceError` if there are none."""
     if not isinstance(settings, type) or not _is_settings(settings):
         raise SpaceError(
             f"Space.of got {settings!r}; it takes a dataclass or a pydantic model, the class itself,"
@@ -53,8 +51,7 @@ def parameters_of(settings: type) -> dict[str, Parameter]:
 
 
 def filled(settings: type[T], params: Mapping[str, Json]) -> T:
-    """An object of the class with these parameters; fields that are not mentioned keep their
-    defaults."""
+    """Return an object of the class with these parameters; other fields keep their defaults."""
     inner: dict[str, dict[str, Json]] = {}
     values: dict[str, object] = {}
     for name, value in params.items():
@@ -78,15 +75,16 @@ def _searched(settings: type, prefix: str) -> dict[str, Parameter]:
     found: dict[str, Parameter] = {}
     hints = _hints(settings)
     for name, default in _defaults(settings).items():
-        whole, marks = prefix + name, _parameters_in(hints[name])
-        inner = _plain(hints[name])
+        whole, inner = prefix + name, _plain(hints[name])
+        beside = get_args(hints[name])[1:] if get_origin(hints[name]) is Annotated else ()
+        marks = [mark for mark in beside if isinstance(mark, Parameter)]
         if len(marks) > 1:
             raise SpaceError(f"field {whole!r} is annotated with {len(marks)} parameters; give one")
         if marks:
             found[whole] = _with_default(whole, marks[0], default)
         elif isinstance(inner, type) and _is_settings(inner):
             found |= _searched(inner, f"{whole}.")
-        elif default is NONE:
+        elif default is NO_DEFAULT:
             raise SpaceError(
                 f"field {whole!r} has neither a default nor a parameter to search; give it a default,"
                 f" or annotate it: {name}: Annotated[..., scrimp.Float(0, 1)]"
@@ -95,25 +93,27 @@ def _searched(settings: type, prefix: str) -> dict[str, Parameter]:
 
 
 def _with_default(name: str, parameter: Parameter, default: object) -> Parameter:
-    """The parameter, with the default of the field where it has none of its own."""
-    if default is NONE and parameter.when is not None:
+    """Return the parameter, with the default of the field unless it has its own."""
+    if default is NO_DEFAULT and parameter.when is not None:
         raise SpaceError(
-            f"field {name!r} exists under a condition only; give it a default for when it does not"
+            f"field {name!r} exists only under a condition; give it a default for when it does not"
         )
-    if default in (NONE, None) or parameter.default is not None or isinstance(parameter, Constant):
+    unused = parameter.default is not None or isinstance(parameter, Constant)
+    if unused or default in (NO_DEFAULT, None):
         return parameter
     try:
-        return dataclasses.replace(parameter, default=cast(Scalar, default))  # checked there
+        # The parameter checks the default.
+        return dataclasses.replace(parameter, default=cast(Scalar, default))
     except SpaceError as error:
         raise SpaceError(
-            f"field {name!r} has a default outside of what is searched: {error}"
+            f"field {name!r} has a default outside its parameter's range: {error}"
         ) from None
 
 
 def _whole_names(
     name: str, parameter: Parameter, known: Mapping[str, Parameter]
 ) -> dict[str, Scalar | Collection[Scalar]]:
-    """The condition, with parents by their whole names: those beside the parameter come first."""
+    """Return the condition with the full names of parents: fields of the same class come first."""
     before = name.rpartition(".")[0]
     beside = {parent: f"{before}.{parent}" if before else parent for parent in parameter.when or ()}
     return {
@@ -128,18 +128,12 @@ def _hints(settings: type) -> dict[str, object]:
     except NameError as error:
         raise SpaceError(
             f"the annotations of {settings.__name__} cannot be read: {error}; names in them must be"
-            " known where the class stands, in its module"
+            " defined in the module of the class"
         ) from None
 
 
-def _parameters_in(hint: object) -> list[Parameter]:
-    """Parameters among what `Annotated` says beside the type."""
-    beside = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-    return [mark for mark in beside if isinstance(mark, Parameter)]
-
-
 def _plain(hint: object) -> object:
-    """The type without what `Annotated` says beside it."""
+    """Return the type without its `Annotated`."""
     return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
@@ -148,31 +142,31 @@ def _is_settings(given: type) -> bool:
 
 
 def _is_model(given: type) -> bool:
-    """Whether it is a pydantic model; pydantic is there if it is."""
+    """True for a pydantic model, for which pydantic must have been imported."""
     pydantic = sys.modules.get("pydantic")
     return pydantic is not None and issubclass(given, pydantic.BaseModel)
 
 
 def _defaults(settings: type) -> dict[str, object]:
-    """The default of each field that one may give when making an object."""
+    """Return the default of each field of the constructor; None if a function makes it."""
     if _is_model(settings):
-        fields: Mapping[str, object] = vars(settings).get("__pydantic_fields__", {})
+        fields = cast("Mapping[str, _ModelField]", vars(settings).get("__pydantic_fields__", {}))
         return {
-            name: NONE if field.is_required() else field.get_default(call_default_factory=False)
-            for name, field in cast("Mapping[str, _ModelField]", fields).items()
+            name: NO_DEFAULT
+            if field.is_required()
+            else field.get_default(call_default_factory=False)
+            for name, field in fields.items()
         }
-    return {item.name: _default(item) for item in dataclasses.fields(settings) if item.init}
-
-
-def _default(item: "dataclasses.Field[object]") -> object:
-    """The default of a dataclass field; None, which says nothing, where it is made by a function."""
-    if item.default is not dataclasses.MISSING:
-        return item.default
-    return NONE if item.default_factory is dataclasses.MISSING else None
+    defaults: dict[str, object] = {}
+    for item in dataclasses.fields(settings):
+        made = None if item.default_factory is not dataclasses.MISSING else NO_DEFAULT
+        if item.init:
+            defaults[item.name] = made if item.default is dataclasses.MISSING else item.default
+    return defaults
 
 
 class _ModelField(Protocol):
-    """What we ask of a field of a pydantic model."""
+    """The methods of a pydantic field that are used here."""
 
     def is_required(self) -> bool: ...
     def get_default(self, *, call_default_factory: bool) -> object: ...

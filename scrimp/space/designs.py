@@ -1,6 +1,6 @@
-"""Configurations chosen before anything is known: a Sobol design and a full grid.
+"""Designs: a Sobol sequence and a full grid.
 
-sobol_design(space, 16, rng)                       # 16 configurations that spread evenly
+sobol_design(space, 16, rng)                       # 16 evenly spread configurations
 for config in grid_design(space, {"lr": 5}): ...   # every combination, floats at 5 places
 """
 
@@ -10,23 +10,20 @@ import numpy as np
 
 from scrimp.checks import is_whole
 from scrimp.errors import SpaceError
-from scrimp.json_values import Scalar
+from scrimp.json_values import Config, Scalar
 from scrimp.sobol import sobol_points
 from scrimp.space.conditions import nearest
-from scrimp.space.parameter_contract import Parameter
-from scrimp.space.space import Config, Pool, Space
-from scrimp.space.values import identity
-
-__all__ = ["grid_design", "sobol_design"]
+from scrimp.space.parameter_contract import Parameter, identity
+from scrimp.space.space import Pool, Space
 
 
 def sobol_design(
     space: Space, count: int, rng: np.random.Generator, *, start: int = 0
 ) -> list[Config]:
-    """Configurations number ``start`` to ``start + count - 1`` of a scrambled Sobol sequence.
+    """Return configurations ``start`` to ``start + count - 1`` of a scrambled Sobol sequence.
 
-    Equal states of ``rng`` give the same sequence, so a design can go on where it ended. A small
-    discrete space, and a pool, of which it gives the nearest members, may repeat configurations.
+    Equal states of ``rng`` give the same sequence, so a design can be continued. A small discrete
+    space may repeat configurations, and so may a pool, of which the nearest members are taken.
     """
     return space.from_units(sobol_points(len(space.searched), count, rng, start=start))
 
@@ -34,12 +31,12 @@ def sobol_design(
 def grid_design(
     space: Space, resolution: int | Mapping[str, int] | None = None
 ) -> Iterator[Config]:
-    """Every combination of parameter values, each configuration once, lazily; the last parameter
-    varies fastest.
+    """Yield every combination of parameter values, each configuration once; the last parameter varies
+    fastest.
 
-    ``resolution``: at how many places a parameter is tried, evenly spaced in its own scale with
-    both ends; one number for all, or by name. Discrete parameters that are not limited by it take
-    all their values; a Float needs it. A pool gives its members.
+    ``resolution``: the number of values of a parameter, evenly spaced in its scale with both ends;
+    one number for all, or by name. Discrete parameters with fewer values take all of them; a Float
+    needs it. A pool yields its members.
 
         grid_design(Space(x=Float(0, 1)), 3)           # x = 0.0, then 0.5, then 1.0
     """
@@ -51,16 +48,13 @@ def grid_design(
                 f"the resolution names parameter {name!r}, which is not in the"
                 f" space{nearest(name, space)}"
             )
-    places = {name: _places(name, space[name], _resolution(resolution, name)) for name in space}
+    counts = resolution if isinstance(resolution, Mapping) else dict.fromkeys(space, resolution)
+    places = {name: _places(name, space[name], counts.get(name)) for name in space}
     return _combinations(space, places, list(space.conditions.order), {})
 
 
-def _resolution(resolution: int | Mapping[str, int] | None, name: str) -> int | None:
-    return resolution.get(name) if isinstance(resolution, Mapping) else resolution
-
-
 def _places(name: str, parameter: Parameter, count: int | None) -> Sequence[Scalar]:
-    """The values at which a parameter is tried, in order and without repetition."""
+    """Return the values of a parameter in the grid, in order and without repetition."""
     if count is not None and (not is_whole(count, 1)):
         raise SpaceError(
             f"parameter {name!r} has resolution {count!r} in the grid; it must be a whole number of"

@@ -1,36 +1,33 @@
-"""How a space may change between runs, and what becomes of trials made in the old one.
+"""Changes of a space between runs, and the old trials in the new space.
 
 A space may *grow*: wider bounds, finer steps or none, further choices or values, a new parameter
 with a default, a constant that becomes a parameter, a condition that is tightened (the parameter is
-dropped where it no longer exists) or loosened (it has a default). Then every old configuration has
-its place in the new space, and `narrowings` is empty. Scale (``log``), default and prior may change at
-will, and so may the order of parameters.
+dropped where it no longer exists) or loosened (it has a default). Every old configuration then has
+its place in the new space, and `narrowings` is empty. Scale (``log``), default, prior and the order
+of parameters may always change.
 
-Anything else *narrows* the space: `narrowings` says in which ways, so that a study can refuse or warn.
-Configurations that still fit keep informing the models; for the others `grown_config` gives None, and
-they stay in the history without being used. A new parameter without a default leaves no old
-configuration usable, since nobody knows what they had there.
+Any other change *narrows* the space: `narrowings` lists the ways, so that a study can refuse or
+warn. Configurations that still fit keep informing the models; for the others `grown_config` gives
+None, and they stay in the history without being used. A new parameter without a default makes all
+old configurations unusable, because their values of it are unknown.
 
-    upgrade({"lr": 0.1}, old, new)        # {'lr': 0.1, 'dropout': 0.0}
+    grown_config({"lr": 0.1}, old, new)        # {'lr': 0.1, 'dropout': 0.0}
 """
 
 from collections.abc import Mapping, Sequence
 
 from scrimp.errors import ConfigError
-from scrimp.json_values import Scalar
+from scrimp.json_values import Config, Scalar
 from scrimp.space.parameter import Constant, Float, Int
 from scrimp.space.parameter_contract import Parameter
-from scrimp.space.space import Config, Pool, Space
-
-__all__ = ["grown_config", "narrowings"]
+from scrimp.space.space import Pool, Space
 
 
 def grown_config(config: Mapping[str, Scalar], old: Space, new: Space) -> Config | None:
-    """The configuration of ``new`` that ``config`` of ``old`` stands for, or None when there is
-    none.
+    """Return the configuration of ``new`` that corresponds to ``config`` of ``old``, or None.
 
-    Constants that ``new`` dropped are forgotten; a searched parameter that it dropped has no place
-    any more.
+    Constants that ``new`` dropped are left out; a configuration with a searched parameter that it
+    dropped has no counterpart.
     """
     if any(name not in new and not isinstance(old.get(name), Constant) for name in config):
         return None
@@ -43,27 +40,27 @@ def grown_config(config: Mapping[str, Scalar], old: Space, new: Space) -> Config
 
 
 def narrowings(old: Space, new: Space) -> tuple[str, ...]:
-    """Why some configurations of ``old`` have no place in ``new``, in words; empty when ``new`` is
-    ``old`` or grew from it."""
+    """Return the reasons why some configurations of ``old`` have no place in ``new``, in words; empty
+    if ``new`` is ``old`` or grew from it."""
     if isinstance(old, Pool):
         lost = sum(grown_config(config, old, new) is None for config in old.configs)
         return (
             (f"{lost} of {len(old.configs)} configurations of the pool do not fit",) if lost else ()
         )
     if isinstance(new, Pool):
-        return ("the space became a pool, which holds its listed configurations only",)
-    found = [_dropped(name, parameter) for name, parameter in old.items() if name not in new]
+        return ("the space became a pool, which has its listed configurations only",)
+    found = [
+        f"parameter {name!r} is gone"
+        for name, parameter in old.items()
+        if name not in new and not isinstance(parameter, Constant)
+    ]
     found += [_narrowed(name, old[name], new[name]) for name in old if name in new]
     found += [_undefined(name, old, new) for name in new]
     return tuple(reason for reason in found if reason)
 
 
-def _dropped(name: str, parameter: Parameter) -> str:
-    return "" if isinstance(parameter, Constant) else f"parameter {name!r} is gone"
-
-
 def _narrowed(name: str, old: Parameter, new: Parameter) -> str:
-    """Values that ``new`` no longer takes."""
+    """Describe the values that ``new`` no longer takes; empty if there are none."""
     if old.grid is None and not (isinstance(new, Float) and new.grid is None):
         return f"parameter {name!r} was continuous and is now {new!r}"
     values: Sequence[Scalar] = old.grid or ()
@@ -73,7 +70,8 @@ def _narrowed(name: str, old: Parameter, new: Parameter) -> str:
                 f"parameter {name!r} ran from {old.low} to {old.high} and now from {new.low} to"
                 f" {new.high}"
             )
-        values = values[:2]  # two neighbours on a grid are enough for all
+        # Two neighbours on a grid stand for all.
+        values = values[:2]
     gone = [value for value in values if not _takes(new, value)]
     return f"parameter {name!r} no longer takes {', '.join(map(repr, gone[:5]))}" if gone else ""
 
@@ -87,8 +85,8 @@ def _takes(parameter: Parameter, value: object) -> bool:
 
 
 def _undefined(name: str, old: Space, new: Space) -> str:
-    """Whether a parameter that may exist in ``new`` where it did not in ``old`` has no default to
-    stand for it."""
+    """Describe a parameter without a default that may exist in ``new`` where it did not in ``old``;
+    empty if that is not the case."""
     parameter = new[name]
     if isinstance(parameter, Constant) or parameter.default is not None:
         return ""

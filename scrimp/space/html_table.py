@@ -1,4 +1,4 @@
-"""Tables for notebooks: plain HTML without scripts, in which every text of a user is escaped.
+"""Tables for notebooks: plain HTML without scripts, with all text escaped.
 
 html_table(["parameter", "range"], [["lr", "1e-05 to 0.1"]])
 """
@@ -9,41 +9,39 @@ from html import escape
 from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
 from scrimp.space.parameter_contract import Parameter
 
-__all__ = ["html_table", "space_rows", "words"]
-
 CELL = "text-align:left;padding:2px 12px 2px 0;border:0"
-MOST_ROWS = 200
-"""Rows that a table shows; a notebook keeps every output."""
+MAX_ROWS_SHOWN = 200
+"""Rows in a table, because notebooks keep every output."""
 
 
-def words(value: object, most: int = 200) -> str:
-    """A value as escaped text; floats with five digits that count.
+def words(value: object, max_length: int = 200) -> str:
+    """Format a value as escaped text; floats with five significant digits.
 
     >>> words("<b>"), words(0.123456789), words(None)
     ('&lt;b&gt;', '0.12346', '–')
     """
     text = "–" if value is None else f"{value:.5g}" if isinstance(value, float) else str(value)
-    return escape(text if len(text) <= most else text[: most - 1] + "…")
+    return escape(text if len(text) <= max_length else text[: max_length - 1] + "…")
 
 
 def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> str:
-    """A table of escaped cells under a header; an empty header gives none."""
+    """Return a table of escaped cells; an empty header is left out."""
     listed = list(rows)
     top = "".join(
         f'<th style="{CELL};opacity:.7;font-weight:600">{words(name)}</th>' for name in header
     )
     body = "".join(
         "<tr>" + "".join(f'<td style="{CELL}">{words(cell)}</td>' for cell in row) + "</tr>"
-        for row in listed[:MOST_ROWS]
+        for row in listed[:MAX_ROWS_SHOWN]
     )
-    more = f"<p>and {len(listed) - MOST_ROWS} more</p>" if len(listed) > MOST_ROWS else ""
+    more = f"<p>and {len(listed) - MAX_ROWS_SHOWN} more</p>" if len(listed) > MAX_ROWS_SHOWN else ""
     said = f'<div style="font-weight:600;margin:4px 0">{words(caption)}</div>' if caption else ""
     head = f"<thead><tr>{top}</tr></thead>" if header else ""
     return f'{said}<table style="border-collapse:collapse;margin:0">{head}<tbody>{body}</tbody></table>{more}'
 
 
 def space_rows(parameters: Iterable[tuple[str, Parameter]]) -> list[list[str]]:
-    """Name, kind, range and remarks of each parameter."""
+    """Return name, kind, range and remarks of each parameter."""
     return [[name, type(item).__name__, _range(item), _remarks(item)] for name, item in parameters]
 
 

@@ -1,42 +1,42 @@
-"""What one parameter may be: Float, Int, Ordinal, Categorical, Constant.
+"""The parameters: Float, Int, Ordinal, Categorical, Constant.
 
-A parameter is a frozen value. It knows which values are legal (`validate`), and how they lie in the
-unit interval:
+A parameter is a frozen value. It checks values (`validate`), and maps them to the unit interval:
 
     Float        [low, high], linear or in the logarithm
     Int          [low - 1/2, high + 1/2], linear or in the logarithm, so that every integer has its
                  share
-    Ordinal      the i-th of k values owns [i/k, (i+1)/k) and sits in its middle
-    Categorical  the i-th of k choices owns the same stretch and sits at i/(k-1), where a
-                 categorical column expects it
-    Constant     no column at all
+    Ordinal      the i-th of k values owns [i/k, (i+1)/k) and is mapped to its middle
+    Categorical  the i-th of k choices owns the same interval and is mapped to i/(k-1), as a
+                 categorical column needs it
+    Constant     no column
 
-With a ``step``, the i-th of k numbers owns [i/k, (i+1)/k) and sits in its middle, like the values
-of an Ordinal.
+With a ``step``, the i-th of k numbers owns [i/k, (i+1)/k) and is mapped to its middle, so that every
+number has the same chance. ``from_units(to_units(v)) == v``, for floats up to rounding. Choices may
+be any JSON scalar; 1, True and 1.0 are different.
 
-`from_units` takes any number of the unit interval to a legal value and `to_units` brings it back,
-so that ``from_units(to_units(v)) == v`` (floats: up to rounding). Choices may be any JSON scalar;
-1, True and 1.0 stay apart.
-
-    # ConfigError: parameter 'lr' is 1; it must be from 1e-05 to 0.1
     Float(1e-5, 1e-1, log=True).validate("lr", 1)
+    # ConfigError: parameter 'lr' is 1; it must be from 1e-05 to 0.1
+
+    parameter_from_json("layers", {"type": "int", "low": 1, "high": 8})     # Int(1, 8)
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import warnings
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
 from functools import cached_property, partial
-from typing import Self
+from typing import Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.checks import is_finite
+from scrimp.checks import is_finite, nearest_name
 from scrimp.errors import ConfigError, SpaceError
-from scrimp.json_values import Scalar
-from scrimp.space.parameter_contract import Parameter
-from scrimp.space.steps import Steps, checked_step, count_steps, step_places, step_units
-from scrimp.space.values import (
+from scrimp.json_values import JsonObject, Scalar
+from scrimp.space.parameter_contract import (
+    Parameter,
     distinct,
     identity,
     one_of,
@@ -45,18 +45,140 @@ from scrimp.space.values import (
     shares,
 )
 
-__all__ = ["MANY_VALUES", "Categorical", "Constant", "Float", "Int", "Ordinal"]
+MAX_VALUES_OF_PARENT = 1000
+"""Parameters with more values are treated as continuous by models, and cannot be the parent of a
+condition (convention)."""
 
-# more numbers are treated as continuous by models, and cannot be the parent of a condition
-MANY_VALUES = 1000
-LARGEST_INTEGER = (
-    10**12
-)  # beyond it, the unit interval in float64 no longer tells logarithms of neighbours apart
+MAX_INTEGER = 10**12
+"""Beyond it, the unit interval in float64 does not tell logarithms of neighbours apart."""
+
+MAX_STEPS = 10**12
+"""Beyond it, the unit interval in float64 does not tell neighbours apart."""
+
+STEP_ROUNDING = 1e-6
+"""The part of a step by which a number may miss the grid: float32, sums of steps."""
+
+ROUNDING_STEPS = 2
+"""Rounding steps, in the precision of the number, by which it may miss a bound."""
+
+
+@dataclass(frozen=True)
+class Steps(Sequence[float]):
+    """The ``length`` numbers low, low + step, low + 2 step, ..., each rounded once from its exact
+    decimal value.
+
+    >>> Steps(0.0, 0.1, 11)[3], 3 * 0.1
+    (0.3, 0.30000000000000004)
+    """
+
+    low: float
+    step: float
+    length: int
+
+    @cached_property
+    def _whole(self) -> tuple[int, int, int]:
+        """The first number, the step and the unit, such that both are whole multiples of 1/unit."""
+        low, step = Fraction(repr(self.low)), Fraction(repr(self.step))
+        unit = math.lcm(low.denominator, step.denominator)
+        return int(low * unit), int(step * unit), unit
+
+    def __len__(self) -> int:
+        return self.length
+
+    @overload
+    def __getitem__(self, place: int) -> float: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[float]: ...
+    def __getitem__(self, place: int | slice) -> float | Sequence[float]:
+        # Negative places and IndexError as in lists.
+        places = range(self.length)[place]
+        first, stride, unit = self._whole
+        if isinstance(places, range):
+            return tuple((first + i * stride) / unit for i in places)
+        return (first + places * stride) / unit
+
+    def nearest(self, number: float) -> float | None:
+        """Return the number of the grid that equals ``number`` up to rounding, or None."""
+        found = self[min(max(round((number - self.low) / self.step), 0), self.length - 1)]
+        return found if abs(number - found) <= STEP_ROUNDING * self.step else None
+
+
+def count_steps(low: float, high: float, step: float) -> tuple[int, bool]:
+    """Return how many numbers low, low + step, ... there are up to ``high``, and True if ``high`` is one
+    of them."""
+    ratio = (Fraction(repr(high)) - Fraction(repr(low))) / Fraction(repr(step))
+    nearest = round(ratio)
+    exact = abs(ratio - nearest) <= STEP_ROUNDING
+    return (nearest if exact else math.floor(ratio)) + 1, exact
+
+
+def checked_step(low: float, high: float, log: bool, label: str, step: object) -> tuple[float, int]:
+    """Return the step in its normal form, and how many numbers it gives from ``low`` to ``high`` (both
+    int, or both float); raise `SpaceError` for an illegal step.
+
+    If ``high`` is not one of the numbers, the last one before it counts, and a warning says so.
+    """
+    number, whole = plain(step), isinstance(low, int)
+    if not is_finite(number) or number <= 0 or (whole and number != int(number)):
+        raise SpaceError(
+            f"{label} is {step!r}; it must be a {'whole' if whole else 'finite'} number above 0"
+        )
+    number = int(number) if whole else float(number)
+    if log and not (whole and number == 1):
+        raise SpaceError(
+            f"{label} is {number!r} with log=True; leave out one of them, or list the values in an"
+            " Ordinal"
+        )
+    count, exact = count_steps(low, high, number)
+    if count < 2:
+        raise SpaceError(
+            f"{label} is {number!r}, which is more than the range from {low!r} to {high!r}; it must be"
+            " smaller"
+        )
+    if count > MAX_STEPS or number < 4 * math.ulp(max(abs(low), abs(high))):
+        raise SpaceError(
+            f"{label} is {number!r}, too small for {low!r} to {high!r}; make it larger or leave"
+            " it out"
+        )
+    if not exact:
+        last = low + (count - 1) * number if whole else Steps(low, number, count)[-1]
+        warnings.warn(
+            f"high is {high!r}, which is not a whole number of steps of {number!r} from {low!r}; it"
+            f" becomes {last!r}",
+            stacklevel=5,
+        )
+    return number, count
+
+
+def step_units(
+    numbers: Sequence[Scalar], low: float, step: float, count: int
+) -> NDArray[np.float64]:
+    """Map numbers to the unit interval (n,): low + i step to the middle of the i-th of ``count`` equal
+    parts."""
+    return ((np.asarray(numbers, dtype=float) - low) / step + 0.5) / count
+
+
+def step_places(units: NDArray[np.float64], count: int) -> list[int]:
+    """Return the index of the part, of ``count`` equal parts of the unit interval, that contains each
+    place (n,); places outside are clipped."""
+    parts = np.clip(np.floor(np.asarray(units, dtype=float) * count), 0, count - 1)
+    return parts.astype(np.int64).tolist()  # type: ignore[no-any-return]
 
 
 def _scale(parameter: "Float | Int", low: float, high: float) -> tuple[float, float]:
-    """The ends of the unit interval, in the logarithm where the parameter is logarithmic."""
+    """Return the values at 0 and 1 of the unit interval, as logarithms if the parameter is logarithmic."""
     return (math.log(low), math.log(high)) if parameter.log else (low, high)
+
+
+def _units(
+    parameter: "Float | Int", values: Sequence[Scalar], margin: float
+) -> NDArray[np.float64]:
+    """Map numbers to the unit interval (n,), whose ends lie ``margin`` outside the bounds."""
+    if parameter.step is not None:
+        return step_units(values, parameter.low, parameter.step, len(parameter.grid or ()))
+    lower, upper = _scale(parameter, parameter.low - margin, parameter.high + margin)
+    numbers = np.asarray(values, dtype=float)
+    return ((np.log(numbers) if parameter.log else numbers) - lower) / (upper - lower)
 
 
 def _check_range(parameter: "Float | Int", low: float, high: float) -> None:
@@ -73,8 +195,8 @@ def _check_range(parameter: "Float | Int", low: float, high: float) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Float(Parameter):
-    """A real number from ``low`` to ``high``, both included; ``log=True`` spreads it evenly over
-    orders of magnitude.
+    """A real number from ``low`` to ``high``, both included; with ``log=True`` uniform in the
+    logarithm.
 
     ``step`` allows low, low + step, low + 2 step, ... only, up to ``high``.
 
@@ -119,17 +241,22 @@ class Float(Parameter):
             raise ConfigError(
                 f"parameter {name!r} is {value!r}; it must be a finite number {_within(self)}"
             )
-        found = float(number) if self.grid is None else self.grid.nearest(number)
-        if found is None or not self.low <= found <= self.high:
+        found = self._inside(value, number) if self.grid is None else self.grid.nearest(number)
+        if found is None:
             raise ConfigError(f"parameter {name!r} is {number!r}; it must be {_within(self)}")
         return found
 
+    def _inside(self, value: object, number: float) -> float | None:
+        """Return the number, or the bound that it misses by rounding (0.1 + 0.2 for 0.3), or None."""
+        if self.low <= number <= self.high:
+            return float(number)
+        clipped = self.low if number < self.low else self.high
+        kind = value.dtype if isinstance(value, np.floating) else np.dtype(np.float64)
+        rounding = ROUNDING_STEPS * float(np.finfo(kind).eps) * max(abs(self.low), abs(self.high))
+        return clipped if abs(number - clipped) <= rounding else None
+
     def to_units(self, values: Sequence[Scalar]) -> NDArray[np.float64]:
-        if self.grid is not None:
-            return step_units(values, self.low, self.grid.step, len(self.grid))
-        lower, upper = _scale(self, self.low, self.high)
-        numbers = np.asarray(values, dtype=float)
-        return ((np.log(numbers) if self.log else numbers) - lower) / (upper - lower)
+        return _units(self, values, 0.0)
 
     def from_units(self, units: NDArray[np.float64]) -> list[float]:
         if self.grid is not None:
@@ -140,19 +267,17 @@ class Float(Parameter):
         numbers = np.minimum(
             np.maximum(np.exp(numbers) if self.log else numbers, self.low), self.high
         )
-        numbers[places <= 0], numbers[places >= 1] = (
-            self.low,
-            self.high,
-        )  # the ends exactly, whatever rounding does
+        # The ends exactly, despite rounding.
+        numbers[places <= 0], numbers[places >= 1] = self.low, self.high
         return numbers.tolist()  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Int(Parameter):
-    """A whole number from ``low`` to ``high``, both included; ``log=True`` spreads it evenly over
-    orders of magnitude.
+    """A whole number from ``low`` to ``high``, both included; with ``log=True`` uniform in the
+    logarithm.
 
-    ``step`` allows low, low + step, low + 2 step, ... only, up to ``high``; a step of 1 is none.
+    ``step`` allows low, low + step, low + 2 step, ... only, up to ``high``; a step of 1 is no restriction.
 
     >>> [Int(1, 3).from_unit(u) for u in (0.0, 0.5, 1.0)]
     [1, 2, 3]
@@ -177,10 +302,9 @@ class Int(Parameter):
         bound = plain(given)
         if not is_finite(bound) or bound != int(bound):
             raise self._wrong(f"{label} is {bound!r}; it must be a whole number")
-        if abs(bound) > LARGEST_INTEGER:
+        if abs(bound) > MAX_INTEGER:
             raise self._wrong(
-                f"{label} is {bound!r}; it must lie between -{LARGEST_INTEGER} and"
-                f" {LARGEST_INTEGER}"
+                f"{label} is {bound!r}; it must lie between -{MAX_INTEGER} and {MAX_INTEGER}"
             )
         return int(bound)
 
@@ -199,11 +323,7 @@ class Int(Parameter):
         return int(number)
 
     def to_units(self, values: Sequence[Scalar]) -> NDArray[np.float64]:
-        if self.step is not None:
-            return step_units(values, self.low, self.step, len(self.grid))
-        lower, upper = _scale(self, self.low - 0.5, self.high + 0.5)
-        numbers = np.asarray(values, dtype=float)
-        return ((np.log(numbers) if self.log else numbers) - lower) / (upper - lower)
+        return _units(self, values, 0.5)
 
     def from_units(self, units: NDArray[np.float64]) -> list[int]:
         if self.step is not None:
@@ -219,29 +339,46 @@ def _within(parameter: Float | Int) -> str:
     return f"from {parameter.low!r} to {parameter.high!r}{steps}"
 
 
-def _refuse_loose(kind: type[Parameter], label: str, given: tuple[object, ...]) -> None:
-    """Values that were not put into a list, ``Categorical("adam", "sgd")``."""
-    if len(given) > 1:
-        raise SpaceError(
-            f"{kind.__name__} got {len(given)} arguments; its {label} go as one list:"
-            f" scrimp.{kind.__name__}({list(given)!r})"
-        )
+@dataclass(frozen=True, eq=False, repr=False)
+class _Listed(Parameter):
+    """The common part of parameters with a list of values, which is their first field."""
+
+    def __new__(cls, *given: object, **settings: object) -> Self:
+        if len(given) > 1:
+            raise SpaceError(
+                f"{cls.__name__} got {len(given)} arguments; give its {fields(cls)[-1].name} as one"
+                f" list: scrimp.{cls.__name__}({list(given)!r})"
+            )
+        return super().__new__(cls)
+
+    @property
+    @abstractmethod
+    def grid(self) -> Sequence[Scalar]: ...
+
+    @cached_property
+    @abstractmethod
+    def _places(self) -> dict[object, float]:
+        """The place of each value in the unit interval, by identity."""
+
+    def validate(self, name: str, value: object) -> Scalar:
+        return one_of(name, value, self.grid, self._places)
+
+    def to_units(self, values: Sequence[Scalar]) -> NDArray[np.float64]:
+        return np.array([self._places[type(value), value] for value in values], dtype=float)
+
+    def from_units(self, units: NDArray[np.float64]) -> list[Scalar]:
+        return shares(self.grid, units)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Ordinal(Parameter):
-    """One of a few ``values`` whose order matters, given in that order; only their position counts,
-    not their distance.
+class Ordinal(_Listed):
+    """One of ``values``, given in order; only their position matters, not their distance.
 
     >>> Ordinal([64, 128, 256, 512]).to_unit(128)
     0.375
     """
 
     values: Sequence[Scalar]
-
-    def __new__(cls, *given: object, **settings: object) -> Self:
-        _refuse_loose(cls, "values", given)
-        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         self._settle(values=self._legal(distinct, "values", self.values))
@@ -252,33 +389,19 @@ class Ordinal(Parameter):
 
     @cached_property
     def _places(self) -> dict[object, float]:
-        return {
-            identity(value): (i + 0.5) / len(self.values) for i, value in enumerate(self.values)
-        }
-
-    def validate(self, name: str, value: object) -> Scalar:
-        return one_of(name, value, self.values, self._places)
-
-    def to_units(self, values: Sequence[Scalar]) -> NDArray[np.float64]:
-        return np.array([self._places[type(value), value] for value in values], dtype=float)
-
-    def from_units(self, units: NDArray[np.float64]) -> list[Scalar]:
-        return shares(self.values, units)
+        count = len(self.values)
+        return {identity(value): (i + 0.5) / count for i, value in enumerate(self.values)}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Categorical(Parameter):
-    """One of a few ``choices`` without order.
+class Categorical(_Listed):
+    """One of ``choices``, without order.
 
     >>> Categorical(["adamw", "sgd"]).from_unit(0.7)
     'sgd'
     """
 
     choices: Sequence[Scalar]
-
-    def __new__(cls, *given: object, **settings: object) -> Self:
-        _refuse_loose(cls, "choices", given)
-        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         self._settle(choices=self._legal(distinct, "choices", self.choices))
@@ -292,19 +415,10 @@ class Categorical(Parameter):
         last = max(len(self.choices) - 1, 1)
         return {identity(value): i / last for i, value in enumerate(self.choices)}
 
-    def validate(self, name: str, value: object) -> Scalar:
-        return one_of(name, value, self.choices, self._places)
-
-    def to_units(self, values: Sequence[Scalar]) -> NDArray[np.float64]:
-        return np.array([self._places[type(value), value] for value in values], dtype=float)
-
-    def from_units(self, units: NDArray[np.float64]) -> list[Scalar]:
-        return shares(self.choices, units)
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Constant(Parameter):
-    """A value that is handed to every trial and never searched; ``batch=32`` in a space is
+    """A value that every trial gets and that is never searched; ``batch=32`` in a space is
     ``batch=Constant(32)``."""
 
     value: Scalar
@@ -312,8 +426,7 @@ class Constant(Parameter):
     def __post_init__(self) -> None:
         if self.default is not None or self.prior is not None:
             raise self._wrong(
-                f"has default {self.default!r} and prior {self.prior!r}; the value of a constant is"
-                " all it has"
+                f"has default {self.default!r} and prior {self.prior!r}; a constant has a value only"
             )
         self._settle(value=self._legal(scalar, "value", self.value))
 
@@ -329,3 +442,81 @@ class Constant(Parameter):
 
     def from_units(self, units: NDArray[np.float64]) -> list[Scalar]:
         return [self.value] * len(units)
+
+
+_KINDS: dict[str, type[Parameter]] = {
+    kind.__name__.lower(): kind for kind in (Float, Int, Ordinal, Categorical, Constant)
+}
+
+
+def as_parameter(name: object, value: Parameter | Scalar) -> Parameter:
+    """Return a parameter as it is, and any other value as a constant."""
+    if not isinstance(name, str) or not name:
+        raise SpaceError(
+            f"parameter {name!r} with value {value!r} has no usable name; names must be non-empty"
+            " strings"
+        )
+    if isinstance(value, Parameter):
+        return value
+    try:
+        return Constant(value)
+    except SpaceError as error:
+        raise SpaceError(f"parameter {name!r}: {error}{_meant(value)}") from None
+
+
+def _meant(given: object) -> str:
+    """A hint for a bare pair or list in place of a parameter; empty for anything else.
+
+    >>> _meant((0, 1)), _meant(["adam", "sgd"])
+    ('; a range is scrimp.Float(0, 1)', "; choices are scrimp.Categorical(['adam', 'sgd'])")
+    """
+    match given:
+        case [int() | float() as low, int() | float() as high] if low < high:
+            return f"; a range is scrimp.Float({low!r}, {high!r})"
+        case tuple() | list():
+            return f"; choices are scrimp.Categorical({list(given)!r})"
+    return ""
+
+
+def parameter_from_json(name: str, record: JsonObject) -> Parameter:
+    """Return the parameter of a record, as in `Parameter.to_json` or a study file.
+
+    >>> parameter_from_json("layers", {"type": "int", "low": 1, "high": 8})
+    Int(1, 8)
+    """
+    kind = _KINDS.get(str(record.get("type")))
+    if kind is None:
+        hint = _aside(str(record.get("type")), _KINDS)
+        raise SpaceError(
+            f"parameter {name!r} has type {record.get('type')!r}{hint}; it must be one of"
+            f" {', '.join(_KINDS)}"
+        )
+    settings = {key: value for key, value in record.items() if key != "type"}
+    legal = [item.name for item in fields(kind)]
+    missing = [
+        item
+        for item in legal
+        if item in ("low", "high", "values", "choices", "value") and item not in settings
+    ]
+    unknown = [key for key in settings if key not in legal]
+    if missing or unknown:
+        hint = _aside(unknown[0], legal) if unknown else ""
+        problem = (
+            f"has the unknown setting {unknown[0]!r}{hint}" if unknown else f"lacks {missing[0]!r}"
+        )
+        raise SpaceError(
+            f"parameter {name!r} {problem}; the settings of {record['type']!r} are"
+            f" {', '.join(legal)}"
+        )
+    try:
+        # The class checks the settings.
+        make: Callable[..., Parameter] = kind
+        return make(**settings)
+    except SpaceError as error:
+        raise SpaceError(f"parameter {name!r}: {error}") from None
+
+
+def _aside(word: str, known: Iterable[str]) -> str:
+    """A hint at the nearest known name, inside a sentence."""
+    near = nearest_name(word, known)
+    return f" (did you mean {near!r}?)" if near else ""

@@ -1,37 +1,100 @@
-"""The contract of parameters: what may be tried for one of them, and where its values lie in the unit interval."""
+"""The contract of parameters: legal values, and their places in the unit interval.
+
+A value is a JSON scalar. Values are told apart by type as well as by equality: 1, 1.0 and True are
+equal in Python and different here.
+"""
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.checks import is_number
+from scrimp.checks import is_finite, is_number
 from scrimp.errors import ConfigError, SpaceError
 from scrimp.json_values import Json, Scalar
-from scrimp.space.values import (
-    plain,
-)
-
-__all__ = ["CONFIDENCES", "Parameter"]
 
 T = TypeVar("T")
 
+
+def plain(value: object) -> object:
+    """Convert NumPy scalars and subclasses of str to builtin scalars; return anything else unchanged."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return str.__str__(value) if isinstance(value, str) else value
+
+
+def identity(value: T) -> tuple[type, T]:
+    """Return a key that tells 1, 1.0 and True apart."""
+    return type(value), value
+
+
+def scalar(label: str, value: object) -> Scalar:
+    """Return ``value`` as a JSON scalar, or raise `SpaceError`."""
+    normal = plain(value)
+    if normal is not None and not isinstance(normal, str | int | float | bool):
+        raise SpaceError(
+            f"{label} has {value!r} of type {type(value).__name__}; it must be a string, number,"
+            " True, False or None (give other objects a name, and look them up in the objective)"
+        )
+    if is_number(normal) and not is_finite(normal):
+        raise SpaceError(f"{label} has {normal!r}; numbers must be finite")
+    return normal
+
+
+def distinct(label: str, values: object) -> tuple[Scalar, ...]:
+    """Return ``values`` as a tuple of different scalars, at least one, or raise `SpaceError`."""
+    if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray):
+        raise SpaceError(f"{label} is {values!r}; it must be a list of values")
+    normal = tuple(scalar(label, value) for value in values)
+    if not normal:
+        raise SpaceError(f"{label} is empty; it must have at least one value")
+    seen: set[object] = set()
+    for value in normal:
+        if identity(value) in seen:
+            raise SpaceError(f"{label} has {value!r} twice; every value may be listed once")
+        seen.add(identity(value))
+    return normal
+
+
+def one_of(name: str, value: object, legal: Sequence[Scalar], known: Container[object]) -> Scalar:
+    """Return the legal value: the identical one, or else the only equal number (1.0 if 1 is legal)."""
+    normal = plain(value)
+    if (normal is None or isinstance(normal, str | int | float)) and identity(normal) in known:
+        return normal
+    equal = [other for other in legal if is_number(normal) and is_number(other) and other == normal]
+    if len(equal) == 1:
+        return equal[0]
+    raise ConfigError(
+        f"parameter {name!r} is {value!r}; it must be one of {', '.join(map(repr, legal))}"
+    )
+
+
+def shares(values: Sequence[Scalar], units: NDArray[np.float64]) -> list[Scalar]:
+    """Return the values at places (n,), if each owns an equal share. Both i/(k-1) and the middle of
+    the i-th of k shares lie in it."""
+    places = np.clip(np.asarray(units, dtype=float) * len(values), 0, len(values) - 1).astype(
+        np.int64
+    )
+    return [values[place] for place in places.tolist()]
+
+
 Confidence = Literal["low", "medium", "high"]
 CONFIDENCES = {"low": 0.25, "medium": 0.5, "high": 0.75}
+"""Numbers of the named confidences in a prior (convention)."""
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Parameter(ABC):
-    """The contract of parameters, and what all of them carry.
+    """The contract of parameters, and their common fields.
 
-    ``when``: the parameter exists only where all these parents have one of these values,
-    ``{"optimizer": ["sgd"]}``. ``default``: what a configuration that does not mention the
-    parameter gets; None, even among choices, is no default. ``prior``: (value, confidence), a
-    user's guess of a good value; confidence in (0, 1] or low, medium, high.
+    ``when``: the parameter exists only if all these parents have one of these values,
+    ``{"optimizer": ["sgd"]}``. ``default``: the value in configurations that do not mention the
+    parameter; None, even among choices, is no default. ``prior``: (value, confidence), a user's
+    guess of a good value; confidence in (0, 1] or low, medium, high.
     """
 
     when: Mapping[str, Scalar | Collection[Scalar]] | None = None
@@ -45,40 +108,40 @@ class Parameter(ABC):
 
     @abstractmethod
     def validate(self, name: str, value: object) -> Scalar:
-        """The value in its normal form, or `ConfigError` that names the parameter, the value and
-        the rule."""
+        """Return the value in its normal form, or raise `ConfigError` with the parameter, the value
+        and the rule."""
 
     @abstractmethod
     def to_units(self, values: Sequence[Scalar]) -> NDArray[np.float64]:
-        """Places (n,) of legal values in the unit interval."""
+        """Return the places (n,) of legal values in the unit interval."""
 
     @abstractmethod
     def from_units(self, units: NDArray[np.float64]) -> Sequence[Scalar]:
-        """Legal values at places (n,) of the unit interval; what lies outside is clipped."""
+        """Return the legal values at places (n,) of the unit interval; places outside are clipped."""
 
     def to_unit(self, value: Scalar) -> float:
-        """`to_units` of one value."""
+        """Return `to_units` of one value."""
         return float(self.to_units([value])[0])
 
     def from_unit(self, unit: float) -> Scalar:
-        """`from_units` of one place."""
+        """Return `from_units` of one place."""
         return self.from_units(np.array([unit], dtype=float))[0]
 
     @property
     def needs(self) -> dict[str, tuple[Scalar, ...]]:
-        """``when`` with a tuple for every parent; empty where the parameter always exists."""
+        """``when`` with a tuple for every parent; empty if the parameter always exists."""
         return {
-            parent: values if isinstance(values, tuple) else (values,)  # made so in `_settle`
+            parent: values if isinstance(values, tuple) else (values,)
             for parent, values in (self.when or {}).items()
         }
 
     @property
     def size(self) -> float:
-        """How many values there are; infinite for a continuum."""
+        """The number of values; infinite for a continuum."""
         return math.inf if self.grid is None else len(self.grid)
 
     def _settle(self, **normal: object) -> None:
-        """Put normal forms of the own fields in place, then check what all parameters carry."""
+        """Set the normal forms of own fields, then check and normalise the common fields."""
         for name, value in normal.items():
             object.__setattr__(self, name, value)
         if self.when is not None:
@@ -98,7 +161,7 @@ class Parameter(ABC):
         return SpaceError(f"{type(self).__name__}: {message}")
 
     def to_json(self) -> dict[str, Json]:
-        """A plain JSON form; `parameter_from_json` restores it."""
+        """Return a plain JSON form; `parameter_from_json` restores it."""
         record: dict[str, Json] = {"type": type(self).__name__.lower()}
         for item in fields(self):
             value = getattr(self, item.name)
@@ -119,9 +182,8 @@ class Parameter(ABC):
         return f"{kind.__name__}({', '.join(words)})"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Parameter) and repr(self) == repr(
-            other
-        )  # repr, because 1 == True == 1.0
+        # By repr, because 1 == True == 1.0.
+        return isinstance(other, Parameter) and repr(self) == repr(other)
 
     def __hash__(self) -> int:
         return hash(repr(self))
@@ -135,9 +197,8 @@ def _normal_when(parameter: Parameter, when: object) -> dict[str, tuple[object, 
     normal = {}
     for parent, values in when.items():
         if isinstance(values, set | frozenset):
-            values = sorted(
-                values, key=repr
-            )  # the order of a set changes from one process to the next
+            # The order of a set differs between processes.
+            values = sorted(values, key=repr)
         listed = isinstance(values, list | tuple | range)
         several = tuple(plain(value) for value in (values if listed else [values]))
         if not several:

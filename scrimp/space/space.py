@@ -1,22 +1,20 @@
-"""The search space: named parameters, some of which exist only under conditions.
+"""The search space: named parameters, some of them conditional.
 
     space = Space(
         lr=Float(1e-5, 1e-1, log=True),
         optimizer=Categorical(["adamw", "sgd"]),
         momentum=Float(0.0, 0.99, when={"optimizer": "sgd"}),
-        # a constant: handed to every trial, never searched
-        batch=32,
+        batch=32,                                                # a constant, never searched
     )
-    # {'lr': 0.01, 'optimizer': 'adamw', 'batch': 32}
-    space.validate({"lr": 0.01, "optimizer": "adamw"})
+    space.validate({"lr": 0.01, "optimizer": "adamw"})           # with batch=32, without momentum
 
-A configuration is a plain dict that holds exactly the parameters that exist in it. A space is a
-mapping of names to parameters, in the order of declaration. Every space has a place in a unit cube
-with one axis per parameter that is searched: `to_units` and `from_units` go there and back, and
-whatever comes back is valid.
+A configuration is a plain dict with exactly the parameters that exist in it. A space is a mapping
+of names to parameters, in the order of declaration. `to_units` maps configurations to a unit cube
+with one axis per searched parameter, and `from_units` maps any place of the cube to a valid
+configuration.
 
-A `Pool` is a space of which only a finite list of configurations may be tried, such as the rows of
-a table: draws are without replacement, and `from_units` gives the nearest members.
+A `Pool` is a finite list of configurations of a space, such as the rows of a table: draws are
+without replacement, and `from_units` gives the nearest members.
 """
 
 import json
@@ -32,18 +30,12 @@ from scrimp.json_values import Config, Json, JsonObject, Scalar
 from scrimp.space.conditions import Conditions, Identities, draw_allowed, nearest
 from scrimp.space.config_class import parameters_of
 from scrimp.space.html_table import html_table, space_rows
-from scrimp.space.nearest import nearest_rows
-from scrimp.space.parameter import Categorical, Constant
-from scrimp.space.parameter_contract import Parameter
-from scrimp.space.parameter_record import as_parameter, parameter_from_json
-from scrimp.space.steps import Steps
-from scrimp.space.values import identity
-
-__all__ = ["Config", "Pool", "Space"]
+from scrimp.space.parameter import Categorical, Constant, Steps, as_parameter, parameter_from_json
+from scrimp.space.parameter_contract import Parameter, identity
 
 
 class Space(Mapping[str, Parameter]):
-    """Named parameters; names that are no identifiers come in a mapping: ``Space({"weight-decay":
+    """Named parameters. Names that are not identifiers go into a mapping: ``Space({"weight-decay":
     Float(0, 1)})``."""
 
     def __init__(
@@ -63,22 +55,22 @@ class Space(Mapping[str, Parameter]):
 
     @staticmethod
     def of(settings: type) -> "Space":
-        """The space that the annotated fields of a dataclass or a pydantic model make."""
+        """Return the space of the annotated fields of a dataclass or a pydantic model."""
         return Space(parameters_of(settings))
 
     @property
     def parameters(self) -> Mapping[str, Parameter]:
-        """Names to parameters, in the order of declaration. Read it, do not change it."""
+        """Names to parameters, in the order of declaration. Do not change it."""
         return self._parameters
 
     @property
     def conditions(self) -> Conditions:
-        """Which parameters exist where."""
+        """The conditions under which parameters exist."""
         return self._conditions
 
     @cached_property
     def searched(self) -> tuple[str, ...]:
-        """The parameters that are no constants: the axes of the unit cube, in order."""
+        """The parameters except constants: the axes of the unit cube, in order."""
         return tuple(
             name
             for name, parameter in self._parameters.items()
@@ -125,12 +117,11 @@ class Space(Mapping[str, Parameter]):
         return json.dumps(self.to_json())
 
     def validate(self, config: Mapping[str, Json]) -> Config:
-        """``config`` in its normal form: builtin types, order of declaration, defaults and
+        """Return ``config`` in its normal form: builtin types, order of declaration, defaults and
         constants filled in.
 
-        `ConfigError` names the parameter, the value and the rule: an unknown name, an illegal
-        value, a parameter that is missing and has no default, or one that does not exist beside the
-        others.
+        `ConfigError` has the parameter, the value and the rule: an unknown name, an illegal value,
+        a missing parameter without a default, or one that does not exist given the others.
         """
         if not isinstance(config, Mapping):
             raise ConfigError(
@@ -163,16 +154,16 @@ class Space(Mapping[str, Parameter]):
         return {name: known[name] for name in self._parameters if name in known}
 
     def contains(self, config: Mapping[str, Json]) -> bool:
-        """Whether `validate` accepts ``config``."""
+        """True if `validate` accepts ``config``."""
         try:
             self.validate(config)
-        except (ConfigError, TypeError, OverflowError):  # a list is not even hashable
+        except (ConfigError, TypeError, OverflowError):
+            # A TypeError comes from values that are not hashable, such as lists.
             return False
         return True
 
     def active(self, config: Mapping[str, Json]) -> tuple[str, ...]:
-        """The parameters that exist where the others are as in ``config``, in the order of
-        declaration."""
+        """Return the parameters that exist given ``config``, in the order of declaration."""
         known: Config = {}
         for name in self._conditions.order:
             if self._conditions.exists(name, known):
@@ -182,8 +173,7 @@ class Space(Mapping[str, Parameter]):
         return tuple(name for name in self._parameters if name in known)
 
     def key(self, config: Mapping[str, object]) -> tuple[object, ...]:
-        """A hashable form of a valid configuration: two have the same key exactly when they are the
-        same."""
+        """Return a hashable key of a valid configuration; equal configurations have equal keys."""
         if not self._ambiguous:
             return tuple(map(config.get, self._parameters))
         return tuple(
@@ -193,8 +183,8 @@ class Space(Mapping[str, Parameter]):
 
     @cached_property
     def _ambiguous(self) -> bool:
-        """Whether values that are equal may differ, such as 1 and True, or one may be None where it
-        could be absent."""
+        """True if different values may be equal in Python, such as 1 and True, or a value may be
+        None, which is also the key of an absent parameter."""
         grids = [parameter.grid for parameter in self._parameters.values()]
         lists = [
             values
@@ -204,14 +194,13 @@ class Space(Mapping[str, Parameter]):
         return any(None in values or len(set(values)) < len(values) for values in lists)
 
     def sample(self, count: int, rng: np.random.Generator) -> list[Config]:
-        """``count`` configurations, uniform in the unit cube."""
+        """Draw ``count`` configurations, uniform in the unit cube."""
         return self.from_units(rng.random((count, len(self.searched))))
 
     def complete(self, config: Mapping[str, Json], rng: np.random.Generator) -> Config:
-        """The valid configuration that agrees with a partial one: defaults where there are, the
-        rest drawn at random.
+        """Complete a partial configuration: defaults first, the rest drawn at random.
 
-        A parent that is left open is drawn among the values that let the given parameters exist.
+        A missing parent is drawn among the values for which the given parameters exist.
         """
         given = {
             name: self[name].validate(name, value) if name in self else value
@@ -228,28 +217,31 @@ class Space(Mapping[str, Parameter]):
 
     @cached_property
     def size(self) -> float:
-        """How many configurations there are; infinite when a parameter is continuous."""
+        """The number of configurations; infinite if a parameter is continuous."""
         return self._conditions.count(self._parameters)
 
     def to_units(self, configs: Sequence[Mapping[str, Scalar]]) -> NDArray[np.float64]:
-        """Places (n, d) of valid configurations in the unit cube; parameters that do not exist
-        there are at 0.5."""
+        """Return the places (n, d) of valid configurations in the unit cube; parameters that do not
+        exist are at 0.5."""
         units = np.full((len(configs), len(self.searched)), 0.5)
         for column, name in enumerate(self.searched):
             if name in self._conditions.allowed:
                 rows = [row for row, config in enumerate(configs) if name in config]
-                units[rows, column] = self[name].to_units([configs[row][name] for row in rows])
+                values = [configs[row][name] for row in rows]
+                units[rows, column] = self._parameters[name].to_units(values)
             else:
-                units[:, column] = self[name].to_units([config[name] for config in configs])
+                values = [config[name] for config in configs]
+                units[:, column] = self._parameters[name].to_units(values)
         return units
 
     def from_units(self, units: NDArray[np.float64]) -> list[Config]:
-        """Valid configurations at places (n, d) of the unit cube; what lies outside is clipped."""
+        """Return the configurations at places (n, d) of the unit cube; places outside are clipped."""
+        names = self._parameters
         columns = [
-            self[name].from_units(units[:, self._axis[name]] if name in self._axis else units)
-            for name in self
+            parameter.from_units(units[:, self._axis[name]] if name in self._axis else units)
+            for name, parameter in names.items()
         ]
-        full = [dict(zip(self, row, strict=True)) for row in zip(*columns, strict=True)]
+        full = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
         return [self._existing(config) for config in full] if self._conditions.allowed else full
 
     @cached_property
@@ -257,14 +249,14 @@ class Space(Mapping[str, Parameter]):
         return {name: column for column, name in enumerate(self.searched)}
 
     def _existing(self, full: Config) -> Config:
-        """``full``, changed in place: without the parameters that do not exist in it."""
+        """Remove the parameters that do not exist from ``full``, in place."""
         for name in self._conditions.order:
             if name in self._conditions.allowed and not self._conditions.exists(name, full):
                 del full[name]
         return full
 
     def to_json(self) -> dict[str, Json]:
-        """A plain JSON form; `from_json` restores it."""
+        """Return a plain JSON form; `from_json` restores it."""
         return {
             "parameters": [
                 {"name": name, **parameter.to_json()}
@@ -274,26 +266,26 @@ class Space(Mapping[str, Parameter]):
 
     @staticmethod
     def from_json(record: JsonObject) -> "Space":
-        """The space that `to_json` wrote."""
+        """Return the space that `to_json` wrote."""
         listed = record.get("parameters") if isinstance(record, Mapping) else None
         parameters: dict[str, Parameter] = {}
         for item in listed if isinstance(listed, list | tuple) else [None]:
             name = item.get("name") if isinstance(item, Mapping) else None
             if not isinstance(item, Mapping) or not isinstance(name, str):
                 raise SpaceError(
-                    f"the record {record!r} is no space; it must list its parameters, each with a"
-                    " name"
+                    f"the record {record!r} is not a space; it must list parameters, each with a name"
                 )
             settings = {key: value for key, value in item.items() if key != "name"}
             parameters[name] = parameter_from_json(name, settings)
         space = Space(parameters)
         if "pool" not in record:
             return space
-        return Pool(space, cast("Sequence[JsonObject]", record["pool"]))  # which checks each
+        # The pool checks each configuration.
+        return Pool(space, cast("Sequence[JsonObject]", record["pool"]))
 
 
 class Pool(Space):
-    """``configs``, each valid in ``space`` and none twice, are all there is to try."""
+    """The space of a finite list: ``configs`` are valid in ``space`` and different."""
 
     def __init__(self, space: Space, configs: Iterable[Mapping[str, Json]], /) -> None:
         super().__init__(space.parameters)
@@ -304,7 +296,7 @@ class Pool(Space):
                 members.append(super().validate(config))
             except ConfigError as error:
                 raise SpaceError(
-                    f"configuration {row} of the pool does not fit its space: {error}"
+                    f"configuration {row} of the pool is not in its space: {error}"
                 ) from None
             first = rows.setdefault(self.key(members[-1]), row)
             if first != row:
@@ -319,11 +311,11 @@ class Pool(Space):
 
     @property
     def configs(self) -> tuple[Config, ...]:
-        """The members, in the order in which they were given."""
+        """The members, in the order given."""
         return self._members
 
     def index(self, config: Mapping[str, Json]) -> int:
-        """The row of ``config`` in `configs`; `ConfigError` when it is no member."""
+        """Return the row of ``config`` in `configs`; raise `ConfigError` if it is not a member."""
         normal = super().validate(config)
         row = self._rows.get(self.key(normal))
         if row is None:
@@ -334,23 +326,22 @@ class Pool(Space):
         return row
 
     def validate(self, config: Mapping[str, Json]) -> Config:
-        """The member that ``config`` is; `ConfigError` when it is none."""
+        """Return ``config`` as a member; raise `ConfigError` if it is not one."""
         return dict(self._members[self.index(config)])
 
     def sample(self, count: int, rng: np.random.Generator) -> list[Config]:
-        """``count`` different members at random."""
+        """Draw ``count`` different members."""
         if count > len(self._members):
             raise ConfigError(
-                f"{count} configurations asked of a pool of {len(self._members)}; draws are without"
-                " replacement"
+                f"{count} configurations requested of a pool of {len(self._members)}; draws are"
+                " without replacement"
             )
         return [
             dict(self._members[row]) for row in rng.choice(len(self._members), count, replace=False)
         ]
 
     def complete(self, config: Mapping[str, Json], rng: np.random.Generator) -> Config:
-        """A random member among those that agree with a partial configuration; `ConfigError` when
-        none does."""
+        """Draw a member that agrees with a partial configuration; raise `ConfigError` if none does."""
         given = [
             (name, identity(self[name].validate(name, value)))
             for name, value in config.items()
@@ -362,12 +353,13 @@ class Pool(Space):
             if all(name in m and identity(m[name]) == value for name, value in given)
         ]
         if not fitting or len(given) < len(config):
-            return self.validate(config)  # raises, and says why
+            # Raises the right error.
+            return self.validate(config)
         return dict(fitting[rng.integers(len(fitting))])
 
     @property
     def size(self) -> float:
-        """How many members there are."""
+        """The number of members."""
         return len(self._members)
 
     @cached_property
@@ -378,8 +370,8 @@ class Pool(Space):
     def nearest(
         self, units: NDArray[np.float64], rows: NDArray[np.int64] | None = None
     ) -> NDArray[np.int64]:
-        """The row of the member nearest to what each place (m, d) decodes to, among ``rows`` only
-        where given."""
+        """Return the row of the member nearest to the configuration at each place (m, d), among
+        ``rows`` if given."""
         apart = np.array(
             [isinstance(self[name], Categorical) for name in self.searched], dtype=bool
         )
@@ -389,12 +381,29 @@ class Pool(Space):
         return found if rows is None else rows[found]
 
     def from_units(self, units: NDArray[np.float64]) -> list[Config]:
-        """The members nearest to places (m, d) of the unit cube."""
+        """Return the members nearest to places (m, d) of the unit cube."""
         return [dict(self._members[row]) for row in self.nearest(units)]
 
     def to_json(self) -> dict[str, Json]:
-        """A plain JSON form; `Space.from_json` restores it."""
+        """Return a plain JSON form; `Space.from_json` restores it."""
         return {**super().to_json(), "pool": [dict(config) for config in self._members]}
 
     def __repr__(self) -> str:
         return f"Pool({super().__repr__()}, {len(self._members)} configurations)"
+
+
+def nearest_rows(
+    places: NDArray[np.float64], rows: NDArray[np.float64], apart: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Return the index of the row nearest to each of ``places`` (m, d) among ``rows`` (n, d); the
+    first of equals.
+
+    The distance is Euclidean, with 1 between unequal values on the ``apart`` axes (d,), the
+    categorical ones.
+    """
+    found = np.empty(len(places), dtype=np.int64)
+    for number, place in enumerate(places):
+        gap = np.abs(rows - place)
+        gap[:, apart] = gap[:, apart] > 0
+        found[number] = np.argmin(np.einsum("nd,nd->n", gap, gap))
+    return found

@@ -1,4 +1,4 @@
-"""Parameters written in a line, as on a command line, and what a study file would say instead.
+"""Parameters as text, as on a command line, and the same in a study file.
 
     lr=float(1e-5,1e-1,log)                       {"type": "float", "low": 1e-5, "high": 0.1, "log":
                                                   True}
@@ -10,8 +10,7 @@
                                                   several
     batch=32                                      a constant
 
-Several stand side by side, with blanks or semicolons between them. Texts that look like numbers are
-put in quotes.
+Several parameters are separated by blanks or semicolons. Texts that look like numbers need quotes.
 """
 
 import re
@@ -19,8 +18,6 @@ from collections.abc import Sequence
 
 from scrimp.errors import SpaceError
 from scrimp.json_values import Json
-
-__all__ = ["number_or_text", "read_scalar", "read_space_text"]
 
 _NAME = r"[A-Za-z_][\w.-]*"
 _PARAMETER = re.compile(
@@ -39,10 +36,10 @@ _EXAMPLE = 'write "lr=float(1e-5,1e-1,log)" or "optimizer=categorical(adamw,sgd)
 
 
 def read_space_text(texts: Sequence[str]) -> dict[str, Json]:
-    """The parameters as a study file has them, by name; `SpaceError` names what cannot be read.
+    """Return the parameters by name, as in a study file; raise `SpaceError` for text that cannot be read.
 
     >>> read_space_text(["lr=float(1e-5,1e-1,log)", "batch=32"])
-    {'lr': {'type': 'float', 'low': 1e-05, 'high': 0.1, 'log': True}, 'batch': 32}
+    {'lr': {'type': 'float', 'log': True, 'low': 1e-05, 'high': 0.1}, 'batch': 32}
     """
     found: dict[str, Json] = {}
     for text in texts:
@@ -53,7 +50,7 @@ def read_space_text(texts: Sequence[str]) -> dict[str, Json]:
                 raise SpaceError(f"cannot read {text[place:].strip()!r} as a parameter; {_EXAMPLE}")
             name = match["name"]
             if name in found:
-                raise SpaceError(f"parameter {name!r} is there twice; give it once")
+                raise SpaceError(f"parameter {name!r} is given twice; give it once")
             found[name] = (
                 read_scalar(match["constant"]) if match["kind"] is None else _record(match)
             )
@@ -62,7 +59,7 @@ def read_space_text(texts: Sequence[str]) -> dict[str, Json]:
 
 
 def _record(match: re.Match[str]) -> dict[str, Json]:
-    """One parameter with its kind and what stands in the brackets."""
+    """Return the record of one parameter with its kind and settings."""
     name, kind = match["name"], _KINDS.get(match["kind"].lower())
     if kind is None:
         raise SpaceError(
@@ -102,13 +99,12 @@ def _condition(name: str, text: str) -> dict[str, Json]:
 
 
 def _split(text: str) -> list[str]:
-    """At commas that are not inside quotes."""
+    """Split at commas outside quotes."""
     return re.findall(r"""(?:[^,"']|"[^"]*"|'[^']*')+""", text)
 
 
 def read_scalar(text: str) -> Json:
-    """A truth value, nothing, a number or a text, whichever it looks like; what stands in quotes is
-    a text.
+    """Read True, False, None, a number or a text; anything in quotes is a text.
 
     >>> [read_scalar(text) for text in ("3", "1e-5", "true", "none", "'3'", "sgd")]
     [3, 1e-05, True, None, '3', 'sgd']
@@ -121,7 +117,7 @@ def read_scalar(text: str) -> Json:
 
 
 def number_or_text(text: str) -> int | float | str:
-    """The number that a text spells, or the text itself.
+    """Return the number that a text spells, or the text itself.
 
     >>> [number_or_text(text) for text in ("3", "1e-5", "sgd")]
     [3, 1e-05, 'sgd']

@@ -1,0 +1,1 @@
+"""Storage of study logs: memory, SQLite, PostgreSQL, or a shared folder."""

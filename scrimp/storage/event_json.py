@@ -1,61 +1,54 @@
-"""Events as lines of JSON, the form in which every store and every export keeps them.
+"""Events as lines of JSON, the form in which every store and every export keeps them, and the
+checksums over a log.
 
-A line of format 1 is the bare object; a line of a later format begins with its number: ``2
-{"event": ...}``. So lines of several formats may stand side by side, no store has to know of
-formats, and an older scrimp recognises what it cannot read. ``UPGRADES[k]`` turns the plain record
-of format k + 1 into format k + 2; changing an event means adding one function there.
+Each line begins with the number of its format: ``1 {"event": ...}``. A scrimp that meets a number
+it does not know says that a newer version wrote the line. A change of an event that older versions
+would misread takes the next number, and `decode` then upgrades lines of the old one.
 
-The types of events are checked in both directions: what cannot be read is not written, and a line
-that says something of another type is named.
+Types are checked in both directions: an event that could not be read back is not written, and the
+error for a line of another type names its place in the log.
 
-    encode([Lost(trial=3)])                   ['2 {"event":"lost","trial":3}']
-    decode(['2 {"event":"lost","trial":3}'], study="digits")
+    encode([Lost(trial=3)])                   ['1 {"event":"lost","trial":3}']
+    decode(['1 {"event":"lost","trial":3}'], study="digits")
+
+Checksums form a chain. Every stored row (an event, or the lines of a batch) carries
+
+    c_k = sha256(c_{k-1} + text_k), the first 16 bytes,      c_{-1} = nothing
+
+so each checksum vouches for its row and for everything before it. The chain detects damage: a
+failing disk, a torn copy, an edited file. It does not stop anyone who can write to the storage,
+since they can compute it again.
+
+    >>> link(None, b"first").hex()[:8]
+    'a7937b64'
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from numbers import Integral, Real
 
 import msgspec
 
 from scrimp.errors import StorageError
-from scrimp.history.events import Event
-from scrimp.json_values import Json
+from scrimp.study_log.events import Event
 
-__all__ = [
-    "UPGRADES",
-    "Appended",
-    "StoredLine",
-    "Upgrade",
-    "decode",
-    "decode_text",
-    "digest",
-    "encode",
-]
+FORMAT = 1
+"""The number of the format that this version writes and reads."""
 
-Upgrade = Callable[[dict[str, Json]], dict[str, Json]]
-
-
-def _from_format_1(record: dict[str, Json]) -> dict[str, Json]:
-    from scrimp.storage.format_1 import upgrade  # old logs alone need it
-
-    return upgrade(record)
-
-
-UPGRADES: tuple[Upgrade, ...] = (_from_format_1,)
+PREFIX = f"{FORMAT} "
 
 
 class StoredLine(str):
-    """A line as it stands in a log: a copy of the log holds it as it is, in whichever format."""
+    """A line as it stands in a log, which a copy of the log stores unchanged."""
 
 
 Appended = Event | StoredLine
-"""What a store takes in."""
+"""An entry that a store appends."""
 
 
 def _plain(value: object) -> int | float:
-    """Numbers of other libraries, such as NumPy's, as Python's own."""
+    """Convert numbers of other libraries, such as NumPy's, to Python's own."""
     if isinstance(value, Integral):
         return int(value)
     if isinstance(value, Real):
@@ -69,9 +62,8 @@ _encoder = msgspec.json.Encoder(enc_hook=_plain)
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
 
 
-def encode(events: Iterable[Appended], upgrades: Sequence[Upgrade] = UPGRADES) -> list[str]:
-    """One line per event, each proved to be readable; numbers that are not finite become null."""
-    prefix = _prefix(upgrades).decode()
+def encode(events: Iterable[Appended]) -> list[str]:
+    """Return one line per event, each proved to be readable; non-finite numbers become null."""
     lines: list[str] = []
     for event in events:
         if isinstance(event, StoredLine):
@@ -84,64 +76,45 @@ def encode(events: Iterable[Appended], upgrades: Sequence[Upgrade] = UPGRADES) -
             raise StorageError(
                 f"the event {type(event).__name__} cannot be stored: {error}"
             ) from None
-        lines.append(prefix + line.decode())
+        lines.append(PREFIX + line.decode())
     return lines
 
 
-def decode(
-    lines: Iterable[bytes | str], study: str, start: int = 0, upgrades: Sequence[Upgrade] = UPGRADES
-) -> list[Event]:
-    """The events in ``lines``, which begin at position ``start`` of ``study``'s log; `StorageError`
-    names a broken one."""
+def decode(lines: Iterable[bytes | str], study: str, start: int = 0) -> list[Event]:
+    """Return the events in ``lines``, which begin at position ``start`` of ``study``'s log.
+
+    `StorageError` names the first line that cannot be read.
+    """
     raws = [line.encode() if isinstance(line, str) else line for line in lines]
-    prefix = _prefix(upgrades)
-    head, skip = prefix + b"{", len(prefix)
+    head, skip = f"{PREFIX}{{".encode(), len(PREFIX)
     together = None
     if all(raw.startswith(head) for raw in raws):
         together = _together(b"\n".join([raw[skip:] for raw in raws]), len(raws))
-    return _one_by_one(raws, study, start, upgrades) if together is None else together
+    return _one_by_one(raws, study, start) if together is None else together
 
 
 def decode_text(text: str, study: str, start: int = 0) -> list[Event]:
-    """The same for lines that come as one text."""
-    count, head = text.count("\n") + 1, f"\n{_prefix(UPGRADES).decode()}{{"
+    """Return the events in lines that come as one text; see `decode`."""
+    count, head = text.count("\n") + 1, f"\n{PREFIX}{{"
     whole = f"\n{text}"
     together = _together(whole.replace(head, "\n{"), count) if whole.count(head) == count else None
     return decode(text.split("\n"), study, start) if together is None else together
 
 
 def digest(lines: Iterable[bytes | str]) -> str:
-    """A fingerprint of a log: of its lines as they stand there.
-
-    Those of format 1 count as that format writes them, since studies that learned from such a log
-    recorded a fingerprint of that.
-    """
+    """Return a fingerprint of a log: a hash of its lines."""
     found = blake2b(digest_size=16)
     for line in lines:
-        raw = line.encode() if isinstance(line, str) else line
-        found.update(_as_written(raw) if raw.startswith(b"{") else raw)
+        found.update(line.encode() if isinstance(line, str) else line)
         found.update(b"\n")
     return found.hexdigest()
 
 
-def _as_written(line: bytes) -> bytes:
-    from scrimp.storage.format_1 import as_written
-
-    with suppress(msgspec.ValidationError):
-        return as_written(line)
-    return _encoder.encode(_decoder.decode(line))
-
-
-def _one_by_one(
-    raws: Sequence[bytes], study: str, start: int, upgrades: Sequence[Upgrade]
-) -> list[Event]:
-    prefix = _prefix(upgrades)
-    head, skip = prefix + b"{", len(prefix)
+def _one_by_one(raws: Sequence[bytes], study: str, start: int) -> list[Event]:
     events: list[Event] = []
     for raw in raws:
         try:
-            new = raw.startswith(head)
-            events.append(_decoder.decode(raw[skip:]) if new else _upgraded(raw, upgrades))
+            events.append(_decoder.decode(_record(raw)))
         except (ValueError, LookupError, TypeError) as error:
             raise StorageError(
                 f"event {start + len(events)} of study {study!r} cannot be read: {error}. Use the"
@@ -151,7 +124,7 @@ def _one_by_one(
 
 
 def _together(text: bytes | str, count: int) -> list[Event] | None:
-    """All lines decoded in one go; None when one of the ``count`` lines is broken."""
+    """Decode all lines in one call; None when one of the ``count`` lines is broken."""
     with suppress(ValueError):
         events = _decoder.decode_lines(text)
         if len(events) == count:
@@ -159,22 +132,50 @@ def _together(text: bytes | str, count: int) -> list[Event] | None:
     return None
 
 
-def _prefix(upgrades: Sequence[Upgrade]) -> bytes:
-    return b"%d " % (len(upgrades) + 1) if upgrades else b""
-
-
-def _upgraded(line: bytes, upgrades: Sequence[Upgrade]) -> Event:
-    """An event of an older format, brought up to date."""
-    number, _, rest = (b"1", b"", line) if line.startswith(b"{") else line.partition(b" ")
-    version, newest = int(number) if number.isdigit() else 0, len(upgrades) + 1
-    if not 1 <= version <= newest:
+def _record(line: bytes) -> bytes:
+    """Return the JSON object of a line; ValueError when its format is not `FORMAT`."""
+    number, _, record = line.partition(b" ")
+    if not number.isdigit():
+        raise ValueError("not an event")
+    if int(number) != FORMAT:
         raise ValueError(
-            f"it has event format {version}, this scrimp reads 1 to {newest}"
-            if version
-            else "not an event"
+            f"it has event format {int(number)}, written by a newer scrimp; this one reads format"
+            f" {FORMAT}"
         )
-    record = msgspec.json.decode(rest, type=dict[str, Json])
-    for upgrade in upgrades[version - 1 :]:
-        record = upgrade(record)
-    event: Event = msgspec.convert(record, Event)
-    return event
+    return record
+
+
+CHECKSUM_BYTES = 16
+"""The length of a checksum."""
+
+
+def link(before: bytes | None, text: bytes) -> bytes:
+    """Return the checksum of a row with this ``text`` that follows a row with checksum
+    ``before``."""
+    return sha256((before or b"") + text).digest()[:CHECKSUM_BYTES]
+
+
+def next_link(before: bytes | None, text: bytes, stored: bytes, what: str) -> bytes:
+    """Check the ``stored`` checksum of a row and return it; `StorageError` when it does not match.
+
+    ``what`` names the row in the error message.
+    """
+    if stored != link(before, text):
+        raise damaged(what)
+    return stored
+
+
+def damaged(what: str) -> StorageError:
+    """Return the error for a row, named by ``what``, whose checksum does not match."""
+    return StorageError(
+        f"{what} is not what was stored: its checksum differs, so the log is damaged. Restore a"
+        " backup (`scrimp backup` makes one); `scrimp verify` checks all studies of a storage"
+    )
+
+
+def check_chain(rows: Iterable[tuple[bytes, bytes]], study: str) -> None:
+    """Check ``rows`` (text, checksum) from the beginning of a log; `StorageError` names the first
+    mismatch."""
+    before: bytes | None = None
+    for position, (text, stored) in enumerate(rows):
+        before = next_link(before, text, stored, f"event {position} of study {study!r}")

@@ -1,8 +1,8 @@
-"""No connection ever crosses a fork.
+"""Connections that never cross a fork.
 
-A child that used its parent's connection would speak over the same socket, and SQLite's own record
-of its locks would be wrong there, which can damage the database. So connections are closed just
-before a fork, and opened again when next used.
+A child process that used its parent's connection would write to the same socket, and SQLite's own
+record of its locks would be wrong there, which can damage the database. So connections are closed
+just before a fork and opened again at the next use.
 """
 
 import os
@@ -11,12 +11,9 @@ import threading
 from abc import ABC, abstractmethod
 from weakref import WeakSet
 
-__all__ = ["Connected"]
-
 
 class Connected(ABC):
-    """Something with a connection that may be closed at any time; ``lock`` is held while it is in
-    use."""
+    """An object with a connection that may be closed at any time; hold ``lock`` while using it."""
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
@@ -25,7 +22,7 @@ class Connected(ABC):
     def __del__(self) -> None:
         try:  # noqa: SIM105  (when the interpreter ends, suppress may be gone already)
             self.close()
-        except Exception:  # half-built, or the interpreter is ending
+        except Exception:  # not fully initialised, or the interpreter is ending
             pass
 
     @abstractmethod
@@ -51,7 +48,8 @@ def _after_fork_in_parent() -> None:
 
 def _after_fork_in_child() -> None:
     while _held:
-        _held.pop().lock = threading.RLock()  # its holder may be a thread that does not exist here
+        # The thread that held the lock may not exist in the child.
+        _held.pop().lock = threading.RLock()
 
 
 if sys.platform != "win32":

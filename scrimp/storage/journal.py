@@ -1,37 +1,47 @@
 """Studies in a folder that many machines mount, for clusters without a database server.
 
-Where SQLite gets damaged, on NFS, Lustre and their like, this is safe: it needs no locks, only
-atomic hard links (`journal_log` tells how). The file server's clock dates the leases. It costs two
-flushes per batch and a name in the folder for each. A copy of the folder can be opened too, whether
-or not the copying kept hard links; `scrimp backup` makes a smaller one.
+This is safe on NFS, Lustre and other network file systems, where SQLite files get damaged: it relies
+on no locks, only on atomic hard links (see `journal_log`). The file server's clock dates the leases. Each
+batch costs two flushes and one name in the folder. A copy of the folder can be opened too, whether
+or not copying kept the hard links; `scrimp backup` makes a smaller one.
 
     storage = JournalStorage("/shared/ann/studies")
 
-    studies/scrimp-journal        the format's version
-            names/<digest>        {"number": 0, "name": "digits", "study": "5f0c…"}
+    studies/scrimp-journal        the version of the layout
+            names/<sha256>        {"number": 0, "name": "digits", "study": "5f0c…"}
             5f0c…/                the study's log
-            5f0c…/leases/3-1      who runs attempt 1 of trial 3; its date is the renewal
+            5f0c…/leases/3-1      the lease of attempt 1 of trial 3; its date is the renewal
+
+Anyone who may write to the folder may write name files, so a name file counts only if it is a small
+regular file, named by the digest of the study's name, whose study is a folder of the journal and
+not a path. Others are named in a warning and hide no study. A name file that a power cut left empty
+is restored from the study's own log, which holds its name.
 """
 
+import logging
 import os
+import re
 import shutil
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, replace
+from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from weakref import WeakSet
 
 import msgspec
 
-from scrimp.errors import StorageError
-from scrimp.history.events import Event
+from scrimp.errors import ScrimpError, StorageError
+from scrimp.storage.durable_files import flush_folder, open_plain, write_flushed
 from scrimp.storage.event_json import Appended, decode
-from scrimp.storage.flushing import write_flushed
 from scrimp.storage.journal_log import JournalLog, explained
-from scrimp.storage.journal_names import JournalNames, publish
-from scrimp.storage.refusals import (
+from scrimp.storage.leases import Lease
+from scrimp.storage.store import (
+    IDENTITY,
+    EventStore,
+    Storage,
     check_name,
     deleted_study,
     existing_study,
@@ -39,18 +49,19 @@ from scrimp.storage.refusals import (
     missing_folder,
     unknown_study,
 )
-from scrimp.storage.store import IDENTITY, EventStore, Lease, Storage
+from scrimp.study_log.events import Event, StudyCreated
 
-__all__ = ["JournalStorage"]
+VERSION = 1
+"""The version of the folder's layout."""
 
-VERSION = 2
-"""1 had no checksums in its logs; it is read as it is, and what is appended has them."""
+VERSION_FILE = "scrimp-journal"
 
-MARK = "scrimp-journal"
+MAX_DELETION_SECONDS = 10.0
+"""The time after which a deletion that is not complete counts as abandoned."""
 
 
 class JournalStorage(Storage):
-    """The studies in ``folder``, which the first study creates."""
+    """The studies in ``folder``, which is created with the first study."""
 
     def __init__(self, folder: str | PathLike[str]) -> None:
         self._folder = Path(folder).expanduser().absolute()
@@ -99,9 +110,20 @@ class JournalStorage(Storage):
         study = self._study(name)
         self._names.check_owner(name, self._log(name, study))
         with explained(self._folder):
-            self._names.path(name).unlink(missing_ok=True)
             gone = self._folder / f"deleted-{study}"
-            os.replace(self._folder / study, gone)  # at once, so that nobody sees half of it
+            try:
+                # In one step, so that no process sees half of it, and one process deletes it.
+                os.replace(self._folder / study, gone)
+            except FileNotFoundError:
+                # Another process deletes it, or was killed while it did.
+                with suppress(FileNotFoundError):
+                    os.utime(self._folder)
+                    now = self._folder.stat().st_mtime  # the time of the file server
+                    if now - gone.stat().st_ctime > MAX_DELETION_SECONDS:
+                        self._names.remove(name, study)
+                        shutil.rmtree(gone, ignore_errors=True)
+                raise deleted_study(name, self.url) from None
+            self._names.remove(name, study)
             shutil.rmtree(gone, ignore_errors=True)
 
     def identity(self) -> str:
@@ -130,25 +152,24 @@ class JournalStorage(Storage):
         return record.study
 
     def _prepare(self) -> None:
-        """Recognise the folder, or make it ours."""
+        """Check the folder, and create what is missing in it."""
         if not self._folder.parent.is_dir():
             raise missing_folder(self._folder, "journal")
         self._folder.mkdir(exist_ok=True)
         self._check()
         (self._folder / "names").mkdir(exist_ok=True)
         with suppress(FileExistsError):
-            publish(self._folder / MARK, VERSION)
+            publish(self._folder / VERSION_FILE, VERSION)
 
     def _check(self) -> None:
-        """`StorageError` when the folder is something else; one that is empty or missing may become
-        ours."""
+        """Raise `StorageError` when the folder belongs to something else; an empty or missing one
+        is fine."""
         try:
-            version = int(
-                (self._folder / MARK).read_text() or VERSION
-            )  # empty: cut short by a power cut
+            # An empty file was cut short by a power cut.
+            version = int((self._folder / VERSION_FILE).read_text() or VERSION)
         except FileNotFoundError:
             others = [path.name for path in self._folder.iterdir()] if self._folder.exists() else []
-            if not {MARK, "names"} & set(others) and others:
+            if not {VERSION_FILE, "names"} & set(others) and others:
                 raise StorageError(
                     f"{self._folder} holds other files; choose a new or an empty folder"
                 ) from None
@@ -164,9 +185,6 @@ class _JournalStore(EventStore):
     def __init__(self, log: JournalLog) -> None:
         self._log = log
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return _reopened, (self._log.folder, self._log.name, self._log.url)
-
     @property
     def name(self) -> str:
         return self._log.name
@@ -179,6 +197,11 @@ class _JournalStore(EventStore):
             self._log.refresh()
             return decode(self._log.lines[start:], self.name, start)
 
+    @contextmanager
+    def turn(self, start: int) -> Iterator[list[Event]]:
+        with self._log.turn():
+            yield self.read(start)
+
     def lines(self) -> list[bytes]:
         with self._log.lock:
             self._log.refresh()
@@ -186,7 +209,7 @@ class _JournalStore(EventStore):
 
     def lease(self, lease: Lease) -> None:
         with self._files() as folder:
-            held = self._newest(folder).get(lease.trial, 0)
+            held = _newest_attempts(folder).get(lease.trial, 0)
             if held > lease.attempt:
                 return
             fresh = folder / f"new-{uuid.uuid4().hex}"
@@ -203,44 +226,37 @@ class _JournalStore(EventStore):
         with self._files() as folder:
             clock = folder / "clock"
             clock.touch()
-            now = clock.stat().st_mtime  # the server's time
-            found = (
-                _read_lease(folder, trial, attempt, now)
-                for trial, attempt in self._newest(folder).items()
-            )
-            return sorted(
-                (lease for lease in found if lease is not None), key=lambda lease: lease.trial
-            )
+            now = clock.stat().st_mtime  # the time of the file server
+            newest = sorted(_newest_attempts(folder).items())
+            found = (_read_lease(folder, trial, attempt, now) for trial, attempt in newest)
+            return [lease for lease in found if lease is not None]
 
     @contextmanager
     def _files(self) -> Iterator[Path]:
-        """The folder of the leases, which is there as long as the study is."""
+        """Yield the folder of the leases, which exists as long as the study does."""
         folder = self._log.folder / "leases"
         with explained(folder):
             try:
                 with suppress(OSError):
-                    os.utime(folder)  # makes a network file system look at the folder afresh
+                    # Makes a network file system read the folder again.
+                    os.utime(folder)
                 yield folder
             except FileNotFoundError:
                 raise deleted_study(self.name, self._log.url) from None
 
-    def _newest(self, folder: Path) -> dict[int, int]:
-        """Trials to the newest attempt that holds a lease."""
-        newest: dict[int, int] = {}
-        for entry in os.listdir(folder):
-            trial, dash, attempt = entry.partition("-")
-            if dash and trial.isdecimal() and attempt.isdecimal():
-                newest[int(trial)] = max(int(attempt), newest.get(int(trial), 0))
-        return newest
 
-
-def _reopened(folder: Path, name: str, url: str) -> EventStore:
-    return _JournalStore(JournalLog(folder, name, url))
+def _newest_attempts(folder: Path) -> dict[int, int]:
+    """Map each trial to the newest attempt that holds a lease."""
+    newest: dict[int, int] = {}
+    for entry in os.listdir(folder):
+        trial, dash, attempt = entry.partition("-")
+        if dash and trial.isdecimal() and attempt.isdecimal():
+            newest[int(trial)] = max(int(attempt), newest.get(int(trial), 0))
+    return newest
 
 
 def _read_lease(folder: Path, trial: int, attempt: int, now: float) -> Lease | None:
-    """The lease in a file; its date is asked of the open file, since dates by name may be
-    remembered ones.
+    """Read a lease. Its date is taken from the open file, since a date by name may be cached.
 
     A file that a power cut left torn is a lease that ran out: its worker lost power too.
     """
@@ -255,3 +271,172 @@ def _read_lease(folder: Path, trial: int, attempt: int, now: float) -> Lease | N
         return None  # released just now
     except ValueError:
         return Lease(trial, attempt, "unknown", "unknown", 0, -1.0)
+
+
+MAX_NAME_FILE_BYTES = 4096
+STUDY_FOLDER = re.compile(r"[0-9a-f]{32}")
+
+logger = logging.getLogger("scrimp")
+
+
+class NameRecord(msgspec.Struct, frozen=True):
+    """The record of the study ``name``, number ``number`` of its journal, whose log is in the
+    folder ``study``."""
+
+    number: int
+    name: str
+    study: str
+
+
+class JournalNames:
+    """The names in the journal at ``folder``."""
+
+    def __init__(self, folder: Path) -> None:
+        self._journal = folder
+        self._folder = folder / "names"
+
+    def path(self, name: str) -> Path:
+        """Return the file for a study's name."""
+        return self._folder / _digest(name)
+
+    def find(self, name: str) -> NameRecord | None:
+        """Return the record of ``name``, None without one; `StorageError` when it is not valid and
+        cannot be restored."""
+        with suppress(FileNotFoundError):
+            return self._read(self.path(name))
+        return None
+
+    def all(self) -> list[NameRecord]:
+        """Return all valid records, oldest first; warn of each other one."""
+        records = []
+        with suppress(FileNotFoundError):
+            for path in self._folder.iterdir():
+                try:
+                    if not path.name.startswith("new-"):
+                        records.append(self._read(path))
+                except FileNotFoundError:
+                    continue  # deleted just now
+                except (ScrimpError, OSError) as error:
+                    logger.warning("%s", error)
+        return sorted(records, key=lambda record: (record.number, record.name))
+
+    def add(self, name: str, study: str) -> None:
+        """Add a name; FileExistsError when it is taken."""
+        number = 1 + max((record.number for record in self.all()), default=-1)
+        publish(self.path(name), NameRecord(number, name, study))
+
+    def remove(self, name: str, study: str) -> None:
+        """Remove the name of the deleted ``study``; the name of a later study stays."""
+        path, taken = self.path(name), self._folder / f"new-{uuid.uuid4().hex}"
+        with suppress(FileNotFoundError):
+            if _study_of(path) in (study, None):
+                os.replace(path, taken)
+                # Another process may have removed it first, and a third used the name again.
+                if _study_of(taken) not in (study, None):
+                    with suppress(FileExistsError):
+                        os.link(taken, path)
+                taken.unlink()
+                flush_folder(self._folder)
+
+    def check_owner(self, name: str, log: JournalLog) -> None:
+        """Raise `StorageError` when the log belongs to a study of another name.
+
+        A log that cannot be read passes: reading it says what is wrong, and the study can still be
+        deleted.
+        """
+        first = _first(log)
+        if first is not None and first.name != name:
+            raise StorageError(
+                f"{self.path(name)} names the log of study {first.name!r}; scrimp did not"
+                " write it: remove it"
+            )
+
+    def _read(self, path: Path) -> NameRecord:
+        content = _small_file(path)
+        try:
+            record = msgspec.json.decode(content, type=NameRecord)
+        except ValueError:
+            restored = self._restore(path)
+            if restored is not None:
+                return restored
+            raise StorageError(
+                f"{path} is damaged, and no log in {self._journal} belongs to it; restore a backup,"
+                " or remove the file"
+            ) from None
+        if not STUDY_FOLDER.fullmatch(record.study) or _digest(record.name) != path.name:
+            raise StorageError(f"{path} was not written by scrimp: remove it")
+        if (self._journal / record.study).is_symlink():
+            raise StorageError(
+                f"{self._journal / record.study} is a link, not the folder of a study; remove"
+                f" {path}"
+            )
+        check_name(record.name)
+        return record
+
+    def _restore(self, path: Path) -> NameRecord | None:
+        """Restore a record that a power cut took, from the log whose study has a name with this
+        digest."""
+        for number, study in enumerate(sorted(self._journal.iterdir())):
+            if not STUDY_FOLDER.fullmatch(study.name) or study.is_symlink() or not study.is_dir():
+                continue
+            with suppress(ScrimpError, OSError):
+                first = _first(JournalLog(study, "?", str(self._journal)))
+                if first is not None and _digest(first.name) == path.name:
+                    record = NameRecord(number, first.name, study.name)
+                    fresh = path.with_name(f"new-{uuid.uuid4().hex}")
+                    with suppress(PermissionError):  # a read-only folder stays as it is
+                        write_flushed(fresh, msgspec.json.encode(record))
+                        os.replace(fresh, path)
+                        flush_folder(path.parent)
+                    return record
+        return None
+
+
+def publish(path: Path, record: object) -> None:
+    """Create a file with its content in one durable step; FileExistsError when it exists."""
+    fresh = path.with_name(f"new-{uuid.uuid4().hex}")
+    try:
+        write_flushed(fresh, msgspec.json.encode(record))
+        os.link(fresh, path)
+    finally:
+        fresh.unlink(missing_ok=True)
+    flush_folder(path.parent)
+
+
+def _study_of(path: Path) -> str | None:
+    """Return the study that the name file at ``path`` names; None when it is damaged."""
+    try:
+        return msgspec.json.decode(_small_file(path), type=NameRecord).study
+    except (ScrimpError, ValueError):
+        return None
+
+
+def _first(log: JournalLog) -> StudyCreated | None:
+    """Return the first event of the study, None when it was not read."""
+    with suppress(ScrimpError):
+        match decode(log.first_lines()[:1], "?"):
+            case [StudyCreated() as first]:
+                return first
+    return None
+
+
+def _digest(name: str) -> str:
+    return sha256(name.encode(errors="replace")).hexdigest()
+
+
+def _small_file(path: Path) -> bytes:
+    """Read a small regular file; links are not followed."""
+    try:
+        with open_plain(path) as file:
+            content = file.read(MAX_NAME_FILE_BYTES + 1)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"{path} cannot be read ({error.strerror}); remove it, or restore a backup"
+        ) from None
+    if len(content) > MAX_NAME_FILE_BYTES:
+        raise StorageError(
+            f"{path} is larger than {MAX_NAME_FILE_BYTES} bytes, so scrimp did not write it: remove it"
+        )
+    return content

@@ -1,5 +1,4 @@
-"""Studies in the memory of this process: for tests, simulations and one-off calls. Gone when the
-process ends."""
+"""Studies in the memory of this process, for tests, simulations and one-off calls."""
 
 import secrets
 import threading
@@ -7,9 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scrimp.history.events import Event
 from scrimp.storage.event_json import Appended, decode
-from scrimp.storage.refusals import (
+from scrimp.storage.leases import Lease
+from scrimp.storage.store import (
+    EventStore,
+    Storage,
     check_name,
     decision_taken,
     deleted_study,
@@ -17,13 +18,11 @@ from scrimp.storage.refusals import (
     lines_of,
     unknown_study,
 )
-from scrimp.storage.store import EventStore, Lease, Storage
-
-__all__ = ["MemoryStorage"]
+from scrimp.study_log.events import Event
 
 
 class MemoryStorage(Storage):
-    """Every instance is private to whoever holds it; threads may share it.
+    """A private storage whose studies are gone when the process ends; threads may share it.
 
     >>> MemoryStorage().names()
     []
@@ -73,20 +72,19 @@ class MemoryStorage(Storage):
         return self._identity
 
     def close(self) -> None:
-        """Nothing to release: the studies live as long as this object."""
+        """Do nothing: the studies live as long as this object."""
 
 
 class _MemoryStore(EventStore):
-    """Events pass through their JSON form, so that what comes back is what any other store would
-    give."""
+    """The log of a study in a list. Events pass through their JSON form, so that reading returns
+    what any other store would."""
 
     def __init__(self, name: str, events: list[Event]) -> None:
         self._name = name
         self._events = events
         self._decisions: set[int] = set()
-        self._leases: dict[
-            int, Lease
-        ] = {}  # `remaining` holds the moment at which the lease runs out
+        # Here `remaining` is the moment at which the lease runs out.
+        self._leases: dict[int, Lease] = {}
         self._lock = threading.Lock()
 
     @property
@@ -137,11 +135,12 @@ class _MemoryStore(EventStore):
             ]
 
     def forget(self) -> None:
-        """The study was deleted; whoever still holds this store is told so."""
+        """Mark the study as deleted: every later use of this store raises `StudyError`."""
         with self._lock:
             self._events = []
 
     def _log(self) -> list[Event]:
-        if not self._events:  # every study begins with an event, so an empty log is a deleted one
+        # Every study begins with an event, so an empty log is a deleted one.
+        if not self._events:
             raise deleted_study(self._name, "memory://")
         return self._events

@@ -1,33 +1,32 @@
-"""From a URL to a storage.
+"""Storages by URL.
 
-memory://                 private to this process, gone afterwards
-sqlite:///scrimp.db       a file, relative to this folder; sqlite:////tmp/scrimp.db is absolute
+memory://                 private to this process, gone when it ends
+sqlite:///scrimp.db       a file, relative to the current folder; sqlite:////tmp/scrimp.db is absolute
 journal:///studies        a folder on a network file system, for clusters without a server
 postgresql://ann@db/hpo   a database; password, port and options as PostgreSQL writes them
 """
 
+import re
 from collections.abc import Callable
 
-from scrimp.catalogs.catalog import Catalog
 from scrimp.checks import nearest_name
 from scrimp.errors import AddressError, StorageError
+from scrimp.plugins.catalog import Catalog
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.sqlite import SqliteStorage
 from scrimp.storage.store import Storage
 
-__all__ = ["Opener", "open_storage", "register_storage", "without_secrets"]
-
 Opener = Callable[[str, str, str], Storage]
-"""(the URL, what follows ``scheme://``, the URL as it may be shown) -> the storage; nothing is
-reached before it is used."""
+"""A function (the URL, the part after ``scheme://``, the URL without secrets) -> the storage. It
+connects to nothing."""
 
 
 def open_storage(url: str) -> Storage:
-    """The storage at ``url``; nothing is reached before it is used, and nothing created before the
-    first study is.
+    """Return the storage at ``url``. It connects at its first use and creates nothing before the
+    first study.
 
-    >>> open_storage("memory://").url
-    'memory://'
+        >>> open_storage("memory://").url
+        'memory://'
     """
     shown = without_secrets(str(url))
     if not isinstance(url, str) or "://" not in url:
@@ -47,12 +46,13 @@ def open_storage(url: str) -> Storage:
 
 
 def register_storage(scheme: str, opener: Opener) -> None:
-    """Make URLs ``scheme://...`` open a storage of one's own; a scheme is given once."""
+    """Register a storage of your own for URLs ``scheme://...``; `AddressError` when the scheme is
+    taken."""
     SCHEMES.add(scheme, opener)
 
 
 def without_secrets(url: str) -> str:
-    """``url`` as it may be shown: without password and without options.
+    """Return ``url`` without password and options, so that it can be shown.
 
     >>> without_secrets("postgresql://ann:secret@db.example/hpo?sslpassword=x")
     'postgresql://ann@db.example/hpo'
@@ -60,15 +60,19 @@ def without_secrets(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     if not separator:
         scheme, rest = "", url
-    user, at, place = rest.rpartition("@")  # the last one: a password may contain the others
+    # The last @ separates them: a password may contain others.
+    user, at, place = rest.rpartition("@")
+    if "?" in user:
+        # The @ belongs to an option, or the ? to a password: only the first word is no secret.
+        return scheme + separator + re.split("[:@/?]", user)[0] + "@…"
     return scheme + separator + user.partition(":")[0] + at + place.partition("?")[0]
 
 
 def _memory(url: str, rest: str, shown: str) -> Storage:
     if rest:
         raise AddressError(
-            f"storage {shown!r} names something; memory:// has no name, since nobody else can"
-            " reach it"
+            f"storage {shown!r} has a name; write memory:// alone, since it is private to this"
+            " process"
         )
     return MemoryStorage()
 

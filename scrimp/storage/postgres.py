@@ -1,9 +1,8 @@
-"""Studies in a PostgreSQL database: for many machines. Needs the extra: ``pip install
-'scrimp[postgres]'``.
+"""Studies in a PostgreSQL database, for many machines. Needs ``pip install 'scrimp[postgres]'``.
 
 Each batch is one call of a procedure (`postgres_schema`), so one round trip. It first advances the
 study's length, which makes other writers of the study wait for its commit: positions have no gaps,
-and the order of the log is the order of commits. Every batch carries an id made by the client; when
+and the order of the log is the order of commits. Every batch carries an id made by the client. When
 the connection is lost before the answer, the batch is sent again under the same id, and the
 database refuses the second copy if the first one had arrived. The server's clock dates the leases.
 
@@ -16,18 +15,18 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
 
-import psycopg
 from psycopg import errors
 
 from scrimp.errors import Conflict, StorageError, TurnLost
-from scrimp.history.events import Event
-from scrimp.storage.chain import damaged, link
-from scrimp.storage.event_json import Appended, decode_text
-from scrimp.storage.postgres_schema import FLUSH, LOCKS, page_query
-from scrimp.storage.postgres_server import Connection, PostgresServer
-from scrimp.storage.refusals import (
+from scrimp.storage.event_json import Appended, damaged, decode_text, link
+from scrimp.storage.leases import Lease
+from scrimp.storage.postgres_schema import FLUSH, LOCK_CLASS, Connection, Row, page_query
+from scrimp.storage.postgres_server import PostgresServer
+from scrimp.storage.store import (
+    IDENTITY,
+    EventStore,
+    Storage,
     check_name,
     decision_taken,
     deleted_study,
@@ -35,42 +34,49 @@ from scrimp.storage.refusals import (
     lines_of,
     unknown_study,
 )
-from scrimp.storage.store import IDENTITY, EventStore, Lease, Storage
-
-__all__ = ["PostgresStorage"]
+from scrimp.study_log.events import Event
 
 CREATE = """
-WITH made AS (INSERT INTO scrimp_studies (name, length, checksum) VALUES (%(name)s, %(count)s, %(checksum)s) RETURNING id)
-INSERT INTO scrimp_events (study, position, batch, event, checksum)
+WITH made AS (INSERT INTO {schema}scrimp_studies (name, length, checksum) VALUES (%(name)s, %(count)s, %(checksum)s) RETURNING id)
+INSERT INTO {schema}scrimp_events (study, position, batch, event, checksum)
 SELECT id, 0, %(batch)s::uuid, %(lines)s, %(checksum)s FROM made RETURNING study
 """
 
-APPEND = "CALL scrimp_append(%s, %s, %s, %s, %s, %s, %s, NULL, NULL, NULL, NULL)"
+CREATED = """
+SELECT study FROM {schema}scrimp_events JOIN {schema}scrimp_studies ON study = id WHERE name = %s AND batch = %s::uuid
+"""
+
+APPEND = """
+CALL {schema}scrimp_append(%s::bigint, %s::bigint, %s::uuid, %s::text, %s::integer, %s::integer, %s::bigint,
+    NULL::bigint, NULL::bigint, NULL::text, NULL::bytea)
+"""
+"""Every argument has its type, so that no other procedure of this name fits better."""
+
 READ = f"""
 SELECT length, place, lines, CASE WHEN place IS NOT NULL THEN {FLUSH} END
-FROM scrimp_studies, LATERAL ({page_query("id", "%s")}) AS found WHERE id = %s
+FROM {{schema}}scrimp_studies, LATERAL ({page_query("id", "%s")}) AS found WHERE id = %s
 """
 DAMAGED = """
 SELECT position FROM (
-    SELECT position, checksum, lag(checksum) OVER log AS before,
-        substr(sha256(coalesce(lag(checksum) OVER log, ''::bytea) || convert_to(event, 'UTF8')), 1, 16) AS due
-    FROM scrimp_events WHERE study = %(study)s WINDOW log AS (ORDER BY position)
-) AS rows WHERE checksum <> due OR (checksum IS NULL AND before IS NOT NULL)
+    SELECT position, checksum,
+        substr(sha256(lag(checksum, 1, ''::bytea) OVER log || convert_to(event, 'UTF8')), 1, 16) AS due
+    FROM {schema}scrimp_events WHERE study = %(study)s WINDOW log AS (ORDER BY position)
+) AS rows WHERE checksum <> due
 UNION ALL
-SELECT length FROM scrimp_studies WHERE id = %(study)s AND checksum IS DISTINCT FROM
-    (SELECT checksum FROM scrimp_events WHERE study = %(study)s ORDER BY position DESC LIMIT 1)
+SELECT length FROM {schema}scrimp_studies WHERE id = %(study)s AND checksum IS DISTINCT FROM
+    (SELECT checksum FROM {schema}scrimp_events WHERE study = %(study)s ORDER BY position DESC LIMIT 1)
 ORDER BY 1 LIMIT 1
 """
-"""Where the first batch is whose checksum does not fit (`chain`); the end of the log when its last
-batches are gone."""
+"""A query for the position of the first batch whose checksum does not match, or of the end of the
+log when its last batches are gone."""
 
-TURN = "SELECT * FROM scrimp_turn(%s, %s, %s, %s)"
-END_OF_TURN = f"SELECT pg_advisory_unlock({LOCKS}, %s), scrimp_flush()"
-LONGEST_TURN = "5s"
-"""How long others wait for a turn to end before they decide without one."""
+TURN = "SELECT * FROM {schema}scrimp_turn(%s::bigint, %s::integer, %s::text, %s::bigint)"
+END_OF_TURN = f"SELECT pg_advisory_unlock({LOCK_CLASS}, %s), {FLUSH}"
+MAX_TURN_WAIT = "5s"
+"""The time that other processes wait for a turn to end before they decide without one."""
 
 LEASE = """
-INSERT INTO scrimp_leases AS held (study, trial, attempt, worker, host, pid, started, seconds, expires)
+INSERT INTO {schema}scrimp_leases AS held (study, trial, attempt, worker, host, pid, started, seconds, expires)
 VALUES (%s, %s, %s, %s, %s, %s, %s, %s, clock_timestamp() + make_interval(secs => %s))
 ON CONFLICT (study, trial) DO UPDATE SET (attempt, worker, host, pid, started, seconds, expires) =
     (excluded.attempt, excluded.worker, excluded.host, excluded.pid, excluded.started, excluded.seconds, excluded.expires)
@@ -79,8 +85,8 @@ WHERE excluded.attempt >= held.attempt
 
 LEASES = """
 SELECT trial, attempt, worker, host, pid, extract(epoch FROM expires - clock_timestamp())::float8, started,
-    coalesce(seconds, 60), extract(epoch FROM expires)::float8
-FROM scrimp_studies LEFT JOIN scrimp_leases ON study = id WHERE id = %s ORDER BY trial
+    seconds, extract(epoch FROM expires)::float8
+FROM {schema}scrimp_studies LEFT JOIN {schema}scrimp_leases ON study = id WHERE id = %s ORDER BY trial
 """
 
 
@@ -92,8 +98,8 @@ GONE: News = (None, None, None)
 
 @dataclass(frozen=True)
 class _Turn:
-    """The connection that has the turn, and the lines it ``found`` from ``start`` on: a crash may
-    still take them back."""
+    """A turn: the connection that holds it, and the lines it ``found`` from ``start`` on, which a
+    crash may still take back."""
 
     connection: Connection
     start: int
@@ -101,10 +107,10 @@ class _Turn:
 
 
 class PostgresStorage(Storage):
-    """The studies in the database at ``url``, which is shown as ``shown``: without its password."""
+    """The studies in the database at ``url``; ``shown`` is the URL without its password."""
 
-    def __init__(self, url: str, shown: str, patience: float = 60.0) -> None:
-        self._server = PostgresServer(url, shown, patience)
+    def __init__(self, url: str, shown: str, timeout: float = 60.0) -> None:
+        self._server = PostgresServer(url, shown, timeout)
 
     @property
     def url(self) -> str:
@@ -114,28 +120,17 @@ class PostgresStorage(Storage):
         check_name(name)
         lines = lines_of(events, first=True)
         text = "\n".join(lines)
-        checksum = link(None, text.encode())
-        batch = {
-            "name": name,
-            "lines": text,
-            "count": len(lines),
-            "batch": str(uuid.uuid4()),
-            "checksum": checksum,
-        }
+        batch = {"name": name, "lines": text, "count": len(lines), "batch": str(uuid.uuid4())}
+        batch["checksum"] = link(None, text.encode())
 
         def insert(connection: Connection) -> int:
             try:
-                (study,) = connection.execute(CREATE, batch).fetchall()[0]
+                made = connection.ask(CREATE, batch)
             except errors.UniqueViolation:
-                query = (
-                    "SELECT study FROM scrimp_events JOIN scrimp_studies ON study = id WHERE name ="
-                    " %s AND batch = %s"
-                )
-                ours = connection.execute(query, (name, batch["batch"])).fetchone()
-                if ours is None:
+                made = connection.ask(CREATED, (name, batch["batch"]))
+                if not made:
                     raise existing_study(name, self.url) from None
-                (study,) = ours
-            return int(study)
+            return int(made[0][0])
 
         study = self._server.run(insert, create=True)
         assert study is not None
@@ -143,47 +138,43 @@ class PostgresStorage(Storage):
 
     def open(self, name: str) -> EventStore:
         study = self._study(name)
-        found = self._server.run(
-            lambda connection: connection.execute(DAMAGED, {"study": study}).fetchone()
-        )
-        if found is not None:
-            raise damaged(f"what begins with event {found[0]} of study {name!r}")
+        found = self._server.run(lambda connection: connection.ask(DAMAGED, {"study": study}))
+        if found:
+            raise damaged(f"what begins with event {found[0][0]} of study {name!r}")
         return _PostgresStore(self._server, name, study)
 
     def names(self) -> list[str]:
-        return [
-            name for (name,) in _rows(self._server, "SELECT name FROM scrimp_studies ORDER BY id")
-        ]
+        found = _rows(self._server, "SELECT name FROM {schema}scrimp_studies ORDER BY id")
+        return [name for (name,) in found]
 
     def delete(self, name: str) -> None:
         study = self._study(name)
 
         def delete(connection: Connection) -> None:
             with connection.transaction():
-                connection.execute(
-                    "DELETE FROM scrimp_studies WHERE id = %s", (study,)
-                )  # waits for batches on their way
-                connection.execute("DELETE FROM scrimp_events WHERE study = %s", (study,))
+                # The first statement waits for batches that are being appended.
+                connection.ask("DELETE FROM {schema}scrimp_studies WHERE id = %s", (study,))
+                connection.ask("DELETE FROM {schema}scrimp_events WHERE study = %s", (study,))
 
         self._server.run(delete)
 
     def keep(self, key: str, text: str) -> None:
         query = (
-            "INSERT INTO scrimp_kept VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value ="
+            "INSERT INTO {schema}scrimp_kept VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value ="
             " excluded.value"
         )
-        self._server.run(lambda connection: connection.execute(query, (key, text)))
+        self._server.run(lambda connection: connection.ask(query, (key, text)))
 
     def kept(self, key: str) -> str | None:
-        found = _rows(self._server, "SELECT value FROM scrimp_kept WHERE key = %s", key)
+        found = _rows(self._server, "SELECT value FROM {schema}scrimp_kept WHERE key = %s", key)
         return str(found[0][0]) if found else None
 
     def identity(self) -> str:
         known = self.kept(IDENTITY)
         if known is None:
-            query = "INSERT INTO scrimp_kept VALUES (%s, %s) ON CONFLICT (key) DO NOTHING"
+            query = "INSERT INTO {schema}scrimp_kept VALUES (%s, %s) ON CONFLICT (key) DO NOTHING"
             self._server.run(
-                lambda connection: connection.execute(query, (IDENTITY, secrets.token_hex(16)))
+                lambda connection: connection.ask(query, (IDENTITY, secrets.token_hex(16)))
             )
             known = self.kept(IDENTITY)
         assert known is not None
@@ -193,7 +184,7 @@ class PostgresStorage(Storage):
         self._server.close()
 
     def _study(self, name: str) -> int:
-        found = _rows(self._server, "SELECT id FROM scrimp_studies WHERE name = %s", name)
+        found = _rows(self._server, "SELECT id FROM {schema}scrimp_studies WHERE name = %s", name)
         if not found:
             raise unknown_study(name, self.names(), self.url)
         return int(found[0][0])
@@ -204,14 +195,10 @@ class _PostgresStore(EventStore):
         self._server = server
         self._name = name
         self._study = study
-        self._lock = (
-            study % 2**31
-        )  # an advisory lock of the server, free again when its holder is gone
+        # An advisory lock of the server, which is released when its holder disconnects.
+        self._lock = study % 2**31
         self._thread_turn = threading.Lock()
         self._turn: _Turn | None = None
-        self._cursor: psycopg.Cursor[tuple[Any, ...]] | None = (
-            None  # kept: making one takes as long as a small query
-        )
 
     def __reduce__(self) -> tuple[object, ...]:
         return _PostgresStore, (self._server, self._name, self._study)
@@ -235,10 +222,9 @@ class _PostgresStore(EventStore):
         return self._events(self._asked(READ, start, self._study), start)
 
     def lines(self) -> list[str]:
-        query = "SELECT event FROM scrimp_events WHERE study = %s ORDER BY position"
-        return [
-            line for (text,) in _rows(self._server, query, self._study) for line in text.split("\n")
-        ]
+        query = "SELECT event FROM {schema}scrimp_events WHERE study = %s ORDER BY position"
+        found = _rows(self._server, query, self._study)
+        return [line for (text,) in found for line in text.split("\n")]
 
     def _stored(self, lines: list[str], decision: int | None, start: int | None) -> News:
         if not lines:
@@ -248,18 +234,10 @@ class _PostgresStore(EventStore):
         text = "\n".join(lines)
 
         def insert(connection: Connection) -> News:
-            held = turn is not None and self._holds(turn, connection)
-            values = (
-                self._study,
-                decision,
-                batch,
-                text,
-                len(lines),
-                self._lock if held else None,
-                start,
-            )
+            lock = self._lock if turn is not None and self._holds(turn, connection) else None
+            values = (self._study, decision, batch, text, len(lines), lock, start)
             try:
-                return self._row(connection, APPEND, *values)
+                return _news(connection, APPEND, *values)
             except errors.UniqueViolation:
                 return self._earlier(connection, values)
 
@@ -268,18 +246,18 @@ class _PostgresStore(EventStore):
             self._turn = None  # it ended with the batch
         return stored or GONE
 
-    def _earlier(self, connection: Connection, values: tuple[Any, ...]) -> News:
-        """The answer to a batch that had arrived before; `Conflict` when it was not this one that
-        took the decision."""
+    def _earlier(self, connection: Connection, values: Row) -> News:
+        """Answer a batch that had arrived before; `Conflict` when another batch took the
+        decision."""
         _, decision, batch, _, count, _, start = values
-        query = "SELECT position FROM scrimp_events WHERE study = %s AND batch = %s"
-        found = connection.execute(query, (self._study, batch)).fetchone()
-        if found is None:
+        query = "SELECT position FROM {schema}scrimp_events WHERE study = %s AND batch = %s"
+        found = connection.ask(query, (self._study, batch))
+        if not found:
             raise decision_taken(self._name, decision) from None
-        _, first, news = self._row(
-            connection, READ, found[0] if start is None else start, self._study
-        )
-        return found[0] + count, first, news
+        ((position,),) = found
+        begin = position if start is None else start
+        _, first, news = _news(connection, READ, begin, self._study)
+        return position + count, first, news
 
     def _events(self, answer: News, start: int) -> list[Event]:
         length, first, lines = answer
@@ -292,14 +270,13 @@ class _PostgresStore(EventStore):
             events += decode_text(lines, self._name, start + len(events))
             if start + len(events) >= length:
                 break
-            _, _, lines = self._asked(
-                READ, start + len(events), self._study
-            )  # the answer was cut short
+            # The answer was one page of several.
+            _, _, lines = self._asked(READ, start + len(events), self._study)
         return events
 
     def _from_the_middle(self, start: int) -> list[Event]:
-        """What there is from a position that is not the beginning of a batch."""
-        query = "SELECT max(position) FROM scrimp_events WHERE study = %s AND position < %s"
+        """Return the events from a position in the middle of a batch."""
+        query = "SELECT max(position) FROM {schema}scrimp_events WHERE study = %s AND position < %s"
         ((begin,),) = _rows(self._server, query, self._study, start)
         if begin is None:
             raise self._deleted()
@@ -309,10 +286,10 @@ class _PostgresStore(EventStore):
     def turn(self, start: int) -> Iterator[list[Event]]:
         def take(connection: Connection) -> tuple[_Turn | None, News]:
             try:
-                found = self._row(connection, TURN, self._study, self._lock, LONGEST_TURN, start)
+                found = _news(connection, TURN, self._study, self._lock, MAX_TURN_WAIT, start)
                 return _Turn(connection, start, found[2] or ""), found
             except (errors.LockNotAvailable, errors.QueryCanceled):
-                return None, self._row(connection, READ, start, self._study)
+                return None, _news(connection, READ, start, self._study)
 
         with self._thread_turn:
             self._turn, found = self._server.run(take) or (None, GONE)
@@ -328,22 +305,23 @@ class _PostgresStore(EventStore):
             self._end_turn()
 
     def _end_turn(self) -> None:
-        """Give the turn back that no decision has ended; what was read in it is on disk after
-        that."""
+        """Give back a turn that ended without a decision; the events read in it are on disk
+        afterwards."""
         turn, self._turn = self._turn, None
         if turn is not None:
-            self._server.run(
-                lambda connection: (
-                    self._holds(turn, connection) and connection.execute(END_OF_TURN, (self._lock,))
-                )
-            )
+
+            def end(connection: Connection) -> None:
+                if self._holds(turn, connection):
+                    connection.ask(END_OF_TURN, (self._lock,))
+
+            self._server.run(end)
 
     def _holds(self, turn: _Turn, connection: Connection) -> bool:
-        """Whether ``connection`` holds the turn. Another one does not; `TurnLost` when what was
-        read in the turn is gone too."""
+        """Return whether ``connection`` still holds the turn; `TurnLost` when a crash took back
+        what was read in it."""
         if connection is turn.connection:
             return True
-        _, _, news = self._row(connection, READ, turn.start, self._study)
+        _, _, news = _news(connection, READ, turn.start, self._study)
         if not (news or "").startswith(turn.found):
             raise TurnLost(
                 f"{self._server.shown} crashed during a decision: read again and decide again"
@@ -355,7 +333,7 @@ class _PostgresStore(EventStore):
 
         def take(connection: Connection) -> bool:
             try:
-                connection.execute(LEASE, (self._study, *values, lease.remaining, lease.remaining))
+                connection.ask(LEASE, (self._study, *values, lease.remaining, lease.remaining))
             except errors.ForeignKeyViolation:
                 return False
             return True
@@ -364,10 +342,8 @@ class _PostgresStore(EventStore):
             raise self._deleted()
 
     def release(self, trial: int, attempt: int) -> None:
-        query = "DELETE FROM scrimp_leases WHERE study = %s AND trial = %s AND attempt = %s"
-        self._server.run(
-            lambda connection: connection.execute(query, (self._study, trial, attempt))
-        )
+        query = "DELETE FROM {schema}scrimp_leases WHERE study = %s AND trial = %s AND attempt = %s"
+        self._server.run(lambda connection: connection.ask(query, (self._study, trial, attempt)))
 
     def leases(self) -> list[Lease]:
         found = _rows(self._server, LEASES, self._study)
@@ -379,22 +355,18 @@ class _PostgresStore(EventStore):
         self._server.hurry_once(asked)
 
     def _asked(self, query: str, *parameters: object) -> News:
-        """The news that a query answers; those of a deleted study when there are no tables any
-        more."""
-        return (
-            self._server.run(lambda connection: self._row(connection, query, *parameters)) or GONE
-        )
-
-    def _row(self, connection: Connection, query: str, *parameters: object) -> News:
-        if self._cursor is None or self._cursor.connection is not connection:
-            self._cursor = connection.cursor()
-        found = self._cursor.execute(query, parameters).fetchone()
-        return GONE if found is None else found[:3]
+        """Run a query for news; without tables the study counts as deleted."""
+        return self._server.run(lambda connection: _news(connection, query, *parameters)) or GONE
 
     def _deleted(self) -> Exception:
         return deleted_study(self._name, self._server.shown)
 
 
-def _rows(server: PostgresServer, query: str, *parameters: object) -> list[tuple[Any, ...]]:
-    """The result of a query; nothing when there are no tables yet."""
-    return server.run(lambda connection: connection.execute(query, parameters).fetchall()) or []
+def _news(connection: Connection, query: str, *parameters: object) -> News:
+    found = connection.ask(query, parameters)
+    return found[0][:3] if found else GONE
+
+
+def _rows(server: PostgresServer, query: str, *parameters: object) -> list[Row]:
+    """Return the rows of a query; none when there are no tables yet."""
+    return server.run(lambda connection: connection.ask(query, parameters)) or []

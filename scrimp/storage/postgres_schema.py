@@ -1,70 +1,98 @@
-"""The tables of scrimp in PostgreSQL, and the few procedures that make one round trip of what would
-be several.
+"""The tables of scrimp in PostgreSQL, the procedures that save round trips, and the check that both
+are unchanged.
 
 A row of ``scrimp_events`` is a batch: its events as lines, the position of the first, the number of
-its decision if it is one, and a checksum of it and all before it (`chain`).
+its decision if it has one, and a checksum of it and all before it (see `event_json`).
 
-*Visible, then flushed, then acknowledged.* Batches of a study follow each other, so a commit that
-waits for the disk would make every writer wait for every flush. `scrimp_append` therefore commits
-the batch without waiting, lets others go on, and ends with a commit that waits: one flush serves
-all who wait at that moment. The answer comes after it, so whatever was acknowledged is on disk.
-Whoever reads flushes what was found before it counts. Only `scrimp_turn` shows batches that a crash
-may still take back; the decision that ends the turn is flushed after them, and if they are gone
-after a crash it is not stored (`TurnLost`).
+*Visible, then flushed, then acknowledged.* The batches of a study follow each other, so a commit
+that waits for the disk would make every writer wait for every flush. Therefore `scrimp_append`
+commits the batch without waiting, lets other writers continue, and ends with a commit that waits:
+one flush serves all writers that wait at that moment. The answer comes after it, so an acknowledged
+batch is on disk. A reader flushes what it found before it counts. Only `scrimp_turn` shows batches
+that a crash may still take back; the decision that ends the turn is flushed after them, and is not
+stored if a crash took them back (`TurnLost`).
 
-*Nobody runs code of others.* Reading calls none of these procedures. They run with the rights of
-their caller and name their tables with the schema; `postgres_trust` compares them with what stands
-here before they are used.
+*No foreign code runs.* The owner of a table can attach code to it (a view, rule, trigger, policy,
+default, constraint, child table, type of a column or index function) that runs with the rights of
+its users; so can the owner of a procedure. Each connection therefore checks the catalogue first:
+the tables must be plain tables with the columns below and without any of these, and the procedures
+must match the ones in this file, types and text. A superuser, whose rights are worth most, works
+only with tables of a superuser. Anyone who may create functions or operators in a schema of the
+search path could give one the name of a built-in one and arguments that fit better. So each
+connection searches ``pg_catalog`` alone, and every query names its tables and procedures with the
+schema: SQL in this package says ``{schema}scrimp_events``. The procedures run with the rights and
+the search path of their caller; reading calls none of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
 
-__all__ = ["FLUSH", "LOCKS", "STEPS", "page_query", "routines"]
+import psycopg
 
-# "scrm": the kind of advisory locks that are ours; number 0 is for upgrades, the others for studies
-LOCKS = 0x7363726D
+from scrimp.errors import StorageError
 
-PAGE_ROWS = 5000
-PAGE_BYTES = 32 * 2**20
-"""How much of a log one answer holds at most; a single batch may be larger."""
+Row = tuple[Any, ...]
+
+LOCK_CLASS = 0x7363726D
+"""The class of scrimp's advisory locks ("scrm"); number 0 is for upgrades, the others for studies."""
+
+MAX_PAGE_ROWS = 5000
+MAX_PAGE_BYTES = 32 * 2**20
+"""The largest part of a log in one answer; a single batch may be larger."""
 
 FLUSH = (
     "CASE WHEN current_setting('transaction_read_only') = 'off' THEN pg_logical_emit_message(true,"
     " 'scrimp', '') END"
 )
-"""The commit of a transaction that wrote something waits for the disk, and for all that was written
-before it."""
+"""An expression that makes the commit wait until this transaction and all before it are on disk."""
 
 
-def page_query(study: str, start: str, schema: str = "") -> str:
-    """A query for the lines of a study from position ``start`` on, and the place of the first; cut
-    short where there are many."""
+class Connection(psycopg.Connection[Row]):
+    """A connection that searches ``pg_catalog`` alone; ``schema`` is that of the tables, quoted and
+    with its dot."""
+
+    schema = ""
+    _cursor: psycopg.Cursor[Row] | None = None
+
+    def ask(
+        self, query: str, parameters: Sequence[object] | Mapping[str, object] = ()
+    ) -> list[Row]:
+        """Return the rows of a query, in which ``{schema}`` stands for the schema."""
+        # Kept, because making a cursor takes as long as a small query.
+        if self._cursor is None:
+            self._cursor = self.cursor()
+        cursor = self._cursor.execute(_placed(query, self.schema), parameters)
+        return [] if cursor.description is None else cursor.fetchall()
+
+
+@cache
+def _placed(query: str, schema: str) -> bytes:
+    return query.replace("{schema}", schema).encode()
+
+
+def page_query(study: str, start: str, schema: str = "{schema}") -> str:
+    """Return a query for the lines of a study from position ``start`` on and the position of the
+    first, at most one page."""
     return f"""
         SELECT min(position) AS place, string_agg(event, E'\\n' ORDER BY position) AS lines FROM (
             SELECT position, event, sum(octet_length(event)) OVER (ORDER BY position) AS bytes,
                 row_number() OVER (ORDER BY position) AS row FROM (
                 SELECT position, event FROM {schema}scrimp_events WHERE study = {study} AND position >= {start}
-                ORDER BY position LIMIT {PAGE_ROWS}
+                ORDER BY position LIMIT {MAX_PAGE_ROWS}
             ) AS rows
-        ) AS page WHERE bytes <= {PAGE_BYTES} OR row = 1
+        ) AS page WHERE bytes <= {MAX_PAGE_BYTES} OR row = 1
     """
 
 
 def routines(schema: str) -> dict[str, str]:
-    """The bodies of the procedures, by name, for tables in ``schema`` (quoted, with its dot)."""
+    """Return the bodies of the procedures by name, for tables in ``schema`` (quoted, with its
+    dot)."""
     return {
-        "scrimp_flush": (
-            """
-    BEGIN
-        IF current_setting('transaction_read_only') = 'off' THEN
-            PERFORM pg_logical_emit_message(true, 'scrimp', '');
-        END IF;
-    END """
-        ),
         "scrimp_turn": (
             f"""
     BEGIN
-        PERFORM set_config('lock_timeout', patience, true), pg_advisory_lock({LOCKS}, turn);
+        PERFORM set_config('lock_timeout', max_wait, true), pg_advisory_lock({LOCK_CLASS}, turn);
         SELECT length, found.place, found.lines INTO grown, first, news FROM {schema}scrimp_studies, LATERAL (
             {page_query("of_study", "start", schema)}
         ) AS found WHERE id = of_study;
@@ -75,7 +103,7 @@ def routines(schema: str) -> dict[str, str]:
     BEGIN
         PERFORM set_config('synchronous_commit', 'off', true);
         UPDATE {schema}scrimp_studies AS s SET length = length + count,
-            checksum = substr(sha256(coalesce(checksum, ''::bytea) || convert_to(lines, 'UTF8')), 1, 16)
+            checksum = substr(sha256(checksum || convert_to(lines, 'UTF8')), 1, 16)
         WHERE s.id = of_study RETURNING s.length, s.checksum INTO grown, linked;
         IF grown IS NULL THEN
             RETURN;
@@ -84,7 +112,7 @@ def routines(schema: str) -> dict[str, str]:
         VALUES (of_study, grown - count, number, id, lines, linked);
         COMMIT;
         IF turn IS NOT NULL THEN
-            PERFORM pg_advisory_unlock({LOCKS}, turn);
+            PERFORM pg_advisory_unlock({LOCK_CLASS}, turn);
         END IF;
         IF start IS NOT NULL THEN
             SELECT place, found.lines INTO first, news FROM ({page_query("of_study", "start", schema)}) AS found;
@@ -95,46 +123,29 @@ def routines(schema: str) -> dict[str, str]:
     }
 
 
-def _checksums(schema: str) -> str:
+def _tables_and_routines(schema: str) -> str:
     bodies = routines(schema)
     return f"""
-    ALTER TABLE scrimp_studies ADD COLUMN checksum bytea;
-    ALTER TABLE scrimp_events ADD COLUMN checksum bytea;
-    DROP FUNCTION scrimp_turn; DROP PROCEDURE scrimp_append;
-
-    -- Waits for a turn, and reads from start on: the length of the study, where the first batch is, and the lines.
-    CREATE FUNCTION scrimp_turn(
-        of_study bigint, turn integer, patience text, start bigint, OUT grown bigint, OUT first bigint, OUT news text
-    ) LANGUAGE plpgsql AS $${bodies["scrimp_turn"]}$$;
-
-    -- Stores a batch, ends the turn if there is one, and reads from start on if there is a start.
-    CREATE PROCEDURE scrimp_append(
-        of_study bigint, number bigint, id uuid, lines text, count integer, turn integer, start bigint,
-        INOUT grown bigint, INOUT first bigint, INOUT news text, INOUT linked bytea
-    ) LANGUAGE plpgsql AS $${bodies["scrimp_append"]}$$;
-    """
-
-
-STEPS: tuple[str | Callable[[str], str], ...] = (
-    """
-    CREATE TABLE scrimp_studies (
+    CREATE TABLE {schema}scrimp_studies (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         name text NOT NULL CONSTRAINT scrimp_names UNIQUE,
-        length bigint NOT NULL
+        length bigint NOT NULL,
+        checksum bytea NOT NULL
     );
     -- No foreign key: it would be checked for every event. A study is deleted first, and its events after it.
-    CREATE TABLE scrimp_events (
+    CREATE TABLE {schema}scrimp_events (
         study bigint NOT NULL,
         position bigint NOT NULL,
         decision bigint,
-        batch uuid,
+        batch uuid NOT NULL,
         event text NOT NULL,
+        checksum bytea NOT NULL,
         PRIMARY KEY (study, position)
     );
-    CREATE UNIQUE INDEX scrimp_decisions ON scrimp_events (study, decision) WHERE decision IS NOT NULL;
-    CREATE UNIQUE INDEX scrimp_batches ON scrimp_events (study, batch) WHERE batch IS NOT NULL;
-    CREATE TABLE scrimp_leases (
-        study bigint NOT NULL REFERENCES scrimp_studies ON DELETE CASCADE,
+    CREATE UNIQUE INDEX scrimp_decisions ON {schema}scrimp_events (study, decision) WHERE decision IS NOT NULL;
+    CREATE UNIQUE INDEX scrimp_batches ON {schema}scrimp_events (study, batch);
+    CREATE TABLE {schema}scrimp_leases (
+        study bigint NOT NULL REFERENCES {schema}scrimp_studies ON DELETE CASCADE,
         trial bigint NOT NULL,
         attempt bigint NOT NULL,
         worker text NOT NULL,
@@ -142,67 +153,118 @@ STEPS: tuple[str | Callable[[str], str], ...] = (
         pid bigint NOT NULL,
         started bigint NOT NULL,
         expires timestamptz NOT NULL,
+        seconds double precision NOT NULL,
         PRIMARY KEY (study, trial)
     );
-    """,
-    "CREATE TABLE scrimp_kept (key text PRIMARY KEY, value text NOT NULL);",
-    # From here on a row may hold the lines of several events; rows of before hold one, and are read
-    # the same way.
-    f"""
-    -- The commit of a transaction that wrote something waits for the disk, and for all that was written before it.
-    CREATE FUNCTION scrimp_flush() RETURNS void LANGUAGE plpgsql AS $$
-    BEGIN
-        IF current_setting('transaction_read_only') = 'off' THEN
-            PERFORM pg_logical_emit_message(true, 'scrimp', '');
-        END IF;
-    END $$;
+    CREATE TABLE {schema}scrimp_kept (key text PRIMARY KEY, value text NOT NULL);
 
-    -- Waits for a turn, and reads from start on: the length of the study, where the first batch is, and the lines, cut short
-    -- where there are many.
-    CREATE FUNCTION scrimp_turn(
-        of_study bigint, turn integer, patience text, start bigint, OUT grown bigint, OUT first bigint, OUT news text
-    ) LANGUAGE plpgsql AS $$
-    BEGIN
-        PERFORM set_config('lock_timeout', patience, true), pg_advisory_lock({LOCKS}, turn);
-        SELECT length, found.place, found.lines INTO grown, first, news FROM scrimp_studies, LATERAL (
-            SELECT min(position) AS place, string_agg(event, E'\\n') AS lines FROM (
-                SELECT position, event FROM scrimp_events WHERE study = of_study AND position >= start
-                ORDER BY position LIMIT 5000
-            ) AS page
-        ) AS found WHERE id = of_study;
-    END $$;
+    -- Waits for a turn, and reads from start on: the length of the study, where the first batch is, and the lines.
+    CREATE FUNCTION {schema}scrimp_turn(
+        of_study bigint, turn integer, max_wait text, start bigint, OUT grown bigint, OUT first bigint, OUT news text
+    ) LANGUAGE plpgsql AS $${bodies["scrimp_turn"]}$$;
 
     -- Stores a batch, ends the turn if there is one, and reads from start on if there is a start.
-    CREATE PROCEDURE scrimp_append(
+    CREATE PROCEDURE {schema}scrimp_append(
         of_study bigint, number bigint, id uuid, lines text, count integer, turn integer, start bigint,
-        INOUT grown bigint, INOUT first bigint, INOUT news text
-    ) LANGUAGE plpgsql AS $$
-    BEGIN
-        PERFORM set_config('synchronous_commit', 'off', true);
-        UPDATE scrimp_studies SET length = length + count WHERE scrimp_studies.id = of_study RETURNING length INTO grown;
-        IF grown IS NULL THEN
-            RETURN;
-        END IF;
-        INSERT INTO scrimp_events (study, position, decision, batch, event)
-        VALUES (of_study, grown - count, number, id, lines);
-        COMMIT;
-        IF turn IS NOT NULL THEN
-            PERFORM pg_advisory_unlock({LOCKS}, turn);
-        END IF;
-        IF start IS NOT NULL THEN
-            SELECT min(position), string_agg(event, E'\\n') INTO first, news FROM (
-                SELECT position, event FROM scrimp_events WHERE study = of_study AND position >= start
-                ORDER BY position LIMIT 5000
-            ) AS page;
-        END IF;
-        PERFORM pg_logical_emit_message(true, 'scrimp', '');
-    END $$;
-    """,
-    _checksums,
-    "ALTER TABLE scrimp_leases ADD COLUMN seconds double precision;",
-)
-"""The schema: step k turns version k into version k + 1; some need the name of the schema, quoted
-and with its dot.
+        INOUT grown bigint, INOUT first bigint, INOUT news text, INOUT linked bytea
+    ) LANGUAGE plpgsql AS $${bodies["scrimp_append"]}$$;
+    """
 
-Steps that were released are never edited, only followed.
+
+SCHEMA_STEPS: tuple[Callable[[str], str], ...] = (_tables_and_routines,)
+"""The steps of the schema: step k turns version k into version k + 1. Each is a function of the
+name of the schema, quoted and with its dot.
+
+Released steps are never edited; a change adds a step.
 """
+
+
+COLUMNS = {
+    "scrimp_schema": "version integer",
+    "scrimp_studies": "id bigint, name text, length bigint, checksum bytea",
+    "scrimp_events": (
+        "study bigint, position bigint, decision bigint, batch uuid, event text, checksum bytea"
+    ),
+    "scrimp_leases": (
+        "study bigint, trial bigint, attempt bigint, worker text, host text, pid bigint,"
+        " started bigint, expires timestamp with time zone, seconds double precision"
+    ),
+    "scrimp_kept": "key text, value text",
+}
+"""The columns of the tables."""
+
+ARGUMENTS = {
+    "scrimp_turn": (
+        "of_study bigint, turn integer, max_wait text, start bigint, grown bigint, first bigint,"
+        " news text"
+    ),
+    "scrimp_append": (
+        "of_study bigint, number bigint, id uuid, lines text, count integer, turn integer,"
+        " start bigint, grown bigint, first bigint, news text, linked bytea"
+    ),
+}
+"""The arguments of the procedures, those for results included."""
+
+FOREIGN_TABLES = """
+SELECT relname, CASE
+    WHEN relkind <> 'r' THEN 'is not a plain table'
+    WHEN relhasrules THEN 'has rules'
+    WHEN relrowsecurity THEN 'has row policies'
+    WHEN EXISTS (SELECT FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal) THEN 'has triggers'
+    WHEN EXISTS (SELECT FROM pg_attrdef WHERE adrelid = c.oid) THEN 'has column defaults'
+    WHEN EXISTS (SELECT FROM pg_constraint WHERE conrelid = c.oid AND contype = 'c') THEN 'has checks'
+    WHEN EXISTS (SELECT FROM pg_inherits WHERE c.oid IN (inhparent, inhrelid)) THEN 'has child or parent tables'
+    WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND (indexprs IS NOT NULL
+        OR pg_get_expr(indpred, indrelid) !~ '^\\(decision IS NOT NULL\\)$')) THEN 'has other indexes'
+    WHEN current_setting('is_superuser') = 'on' AND NOT rolsuper THEN 'belongs to ' || quote_ident(rolname)
+END, array_to_string(ARRAY(
+    SELECT attname || ' ' || format_type(atttypid, NULL) FROM pg_attribute
+    WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped ORDER BY attnum
+), ', ')
+FROM pg_class AS c JOIN pg_roles AS owner ON owner.oid = relowner
+WHERE c.oid = ANY (SELECT to_regclass(%s || name) FROM unnest(%s::text[]) AS name)
+"""
+
+ROUTINES = """
+SELECT proname, prosrc, prosecdef OR proconfig IS NOT NULL OR pronargdefaults > 0, lanname, array_to_string(ARRAY(
+    SELECT proargnames[place] || ' ' || format_type(type, NULL)
+    FROM unnest(coalesce(proallargtypes, proargtypes::oid[])) WITH ORDINALITY AS a (type, place) ORDER BY place
+), ', ')
+FROM pg_proc JOIN pg_language AS l ON l.oid = prolang
+WHERE proname = ANY (%s) AND pronamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass(%s))
+"""
+
+
+def check_tables(connection: Connection, shown: str, names: Sequence[str] = tuple(COLUMNS)) -> None:
+    """Raise `StorageError` when a table of scrimp was changed, or has an owner who is a risk."""
+    for table, trouble, columns in connection.ask(FOREIGN_TABLES, (connection.schema, list(names))):
+        if trouble is None and columns != COLUMNS[table]:
+            trouble = "has other columns"
+        if trouble is not None:
+            raise StorageError(
+                f"{table} in {shown} {trouble}, so its owner could run code with your rights;"
+                " connect as that owner or as a role with few rights, or let a superuser make the"
+                " tables"
+                if trouble.startswith("belongs")
+                else f"{table} in {shown} {trouble}, which scrimp did not make: it could run code"
+                " with your rights. Ask its owner, and use another schema or database meanwhile"
+            )
+
+
+def check_routines(connection: Connection, shown: str) -> None:
+    """Raise `StorageError` when a procedure of scrimp is not the one that this version creates."""
+    ours = routines(connection.schema)
+    table = f"{connection.schema}scrimp_schema"
+    found = connection.ask(ROUTINES, (list(ours), table))
+    for name, source, powers, language, arguments in found:
+        if (source, arguments) != (ours[name], ARGUMENTS[name]) or powers or language != "plpgsql":
+            raise StorageError(
+                f"the procedure {name} in {shown} is not the one that scrimp made, and could run"
+                " code with your rights. Ask the owner of the tables, and use another schema or"
+                " database meanwhile"
+            )
+    if sorted(row[0] for row in found) != sorted(ours):
+        raise StorageError(
+            f"procedures of scrimp are missing or doubled in {shown}; restore a backup of the"
+            " database"
+        )

@@ -1,56 +1,37 @@
 """The contract of storage: an append-only log of events per study, and a small table of leases
 beside it.
 
-Appending is all or nothing and durable when it returns. A batch may carry a decision number; the
-first to append decision k wins, everyone else gets `Conflict`, reads on and decides again: so
-decisions of one study are taken one at a time without locks held while thinking. Reports carry no
-number and never wait for decisions.
+Appending is all or nothing, and durable when it returns. A batch may carry a decision number. The
+first process to append decision k wins; every other gets `Conflict`, reads the new events and
+decides again. So the decisions of a study are taken one at a time, and no lock is held while
+deciding. Reports carry no number and never wait for decisions.
 
-Leases say who is running which attempt. They change often and matter only now, so they live in a
-mutable side table, not in the log. The store's own clock dates leases, and whoever waits for one to
-run out also counts the seconds without a renewal (`liveness.Vigil`): neither clocks of workers nor
-steps of any clock decide.
+A lease says which process is running an attempt. Leases change often and matter only now, so they
+live in a mutable side table, not in the log. The store's own clock dates leases, and a process that
+waits for one to run out also counts the seconds without a renewal (`leases.LeaseWatch`), so a wrong
+clock on a worker does no harm.
 
     store = storage.open("digits")
-    store.append([Noted(...), TrialAdded(...), BudgetGranted(...)], decision=7)
+    store.append([Decided(...), TrialAdded(...), BudgetGranted(...)], decision=7)
     news = store.read(start=history.length)
+
+The functions below the contract are the errors and checks that all storages share.
 """
 
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 
-from scrimp.history.events import Event
+from scrimp.errors import Conflict, StorageError, StudyError
 from scrimp.storage.event_json import Appended, encode
-
-__all__ = ["IDENTITY", "EventStore", "Lease", "Storage"]
+from scrimp.storage.leases import Lease
+from scrimp.study_log.events import Event
 
 IDENTITY = "identity"
-"""Under this name a storage keeps what tells it from others."""
-
-
-@dataclass(frozen=True)
-class Lease:
-    """``worker`` on ``host`` with process id ``pid`` runs this attempt; the lease runs out in
-    ``remaining`` seconds.
-
-    ``started`` tells the process from a later one with the same id. `liveness.own_lease` fills in
-    host, pid and started. Of a lease that is read, ``seconds`` says for how long it was taken, and
-    ``renewal`` is another number after each renewal.
-    """
-
-    trial: int
-    attempt: int
-    worker: str
-    host: str
-    pid: int
-    remaining: float
-    started: int = 0
-    seconds: float = field(default=0.0, compare=False)
-    renewal: float = field(default=0.0, compare=False)
+"""The key under which a storage keeps its own identity."""
 
 
 class EventStore(ABC):
@@ -63,42 +44,42 @@ class EventStore(ABC):
 
     @property
     def durable(self) -> bool:
-        """Whether the log outlives this process; only then is it worth flushing what belongs to
-        it."""
+        """True when the log outlives this process; otherwise nothing that belongs to it needs
+        flushing."""
         return True
 
     @abstractmethod
     def append(self, events: Sequence[Appended], decision: int | None = None) -> int:
-        """Add a batch, all or nothing and durable; return the new length. `Conflict` if that
+        """Append a batch, all or nothing and durable; return the new length. `Conflict` if the
         decision was taken already."""
 
     @abstractmethod
     def read(self, start: int = 0) -> list[Event]:
-        """The events from position ``start`` on."""
+        """Return the events from position ``start`` on."""
 
     def lines(self) -> Sequence[bytes | str]:
-        """All events as they are stored, each in the format in which it was written.
+        """Return all events as stored lines.
 
-        A store that keeps lines gives these; the default writes the events anew.
+        A store that keeps lines returns them; the default encodes the events again.
         """
         return encode(self.read())
 
     def extend(
         self, events: Sequence[Event], start: int, decision: int | None = None
     ) -> list[Event]:
-        """Append, and read from ``start`` on: what others appended since then, and this batch in
-        its place."""
+        """Append, and return the events from ``start`` on: those of other processes, and this batch
+        in its place."""
         length = self.append(events, decision)
         return list(events) if length == start + len(events) else self.read(start)
 
     @contextmanager
     def turn(self, start: int) -> Iterator[list[Event]]:
-        """Wait for a turn to decide; it begins by reading from ``start`` on, and ends with the
+        """Wait for a turn to decide. It begins by reading from ``start`` on and ends with the
         append of the decision.
 
-        Where many decide at once it saves their work. It is a courtesy, not a lock: others may
-        decide without one, and `Conflict` still tells who was first. A turn that lasts too long is
-        no longer waited for. Stores that few processes share need none.
+        Turns save work where many processes decide at once. They are a courtesy, not a lock: others
+        may decide without one, and `Conflict` still says which was first. A turn that lasts too
+        long is no longer waited for. Stores that few processes share need none.
         """
         yield self.read(start)
 
@@ -109,15 +90,15 @@ class EventStore(ABC):
 
     @abstractmethod
     def release(self, trial: int, attempt: int) -> None:
-        """Give the lease back; nothing happens when it is not held."""
+        """Release a lease; do nothing when it is not held."""
 
     @abstractmethod
     def leases(self) -> list[Lease]:
-        """All leases, by trial; ``remaining`` is negative for those that ran out."""
+        """Return all leases by trial; ``remaining`` is negative for those that ran out."""
 
     def hurry_once(self, asked: Callable[[], bool]) -> None:  # noqa: B027 - a store that never waits need not care
-        """Stop waiting for a server that does not answer once ``asked`` says yes; the call that
-        waits raises `Unreachable`."""
+        """Stop waiting for a server that does not answer once ``asked`` returns True; the waiting
+        call raises `Unreachable`."""
 
 
 class Storage(ABC):
@@ -126,47 +107,136 @@ class Storage(ABC):
     @property
     @abstractmethod
     def url(self) -> str:
-        """Where it is, without secrets."""
+        """The address of the storage, without secrets."""
 
     @property
     def path(self) -> Path | None:
-        """The file or folder it lives in, beside which checkpoints may go; None when it is
-        elsewhere."""
+        """The file or folder of the storage, beside which checkpoints may go; None when it has
+        none."""
         return None
 
     @abstractmethod
     def create(self, name: str, events: Sequence[Appended]) -> EventStore:
-        """Begin a study with its first events; `StudyError` when the name is taken."""
+        """Create a study with its first events; `StudyError` when the name is taken."""
 
     @abstractmethod
     def open(self, name: str) -> EventStore:
-        """The log of an existing study; `StudyError`, with the nearest names, when there is
+        """Return the log of an existing study; `StudyError`, with the nearest names, when there is
         none."""
 
     @abstractmethod
     def names(self) -> list[str]:
-        """The studies in it, oldest first."""
+        """Return the names of the studies, oldest first."""
 
     @abstractmethod
     def delete(self, name: str) -> None:
-        """Forget a study with all its events; `StudyError` when there is none."""
+        """Delete a study with all its events; `StudyError` when there is none."""
 
     def keep(self, key: str, text: str) -> None:  # noqa: B027 - a store need not remember
-        """Remember what can be worked out again, such as a fit, under ``key``; a store may forget
-        it, or remember nothing."""
+        """Remember a value that can be computed again, such as a fit, under ``key``; a store may
+        forget it."""
 
     def kept(self, key: str) -> str | None:
-        """What is remembered under ``key``; None for nothing."""
+        """Return the value remembered under ``key``; None when there is none."""
         return None
 
     def identity(self) -> str:
-        """What tells this storage from every other, the same for all who open it: drawn at random
+        """Return an id of this storage, the same for every process that opens it, drawn at random
         when first asked for.
 
-        A copy of a storage has the identity of the original.
+        A copy of a storage has the id of the original.
         """
         return hashlib.sha256(self.url.encode()).hexdigest()[:32]
 
     @abstractmethod
     def close(self) -> None:
         """Release connections and files; calling it twice is fine."""
+
+
+MAX_NAME_CHARACTERS = 200
+
+
+def check_name(name: str) -> str:
+    """Return ``name`` if it is a valid study name: 1 to 200 printable characters, not all blank."""
+    if not isinstance(name, str) or not name.strip():
+        raise StudyError(
+            f"study name is {name!r}; give it a name of 1 to {MAX_NAME_CHARACTERS} characters"
+        )
+    if len(name) > MAX_NAME_CHARACTERS:
+        raise StudyError(
+            f"study name {name[:30]!r}… has {len(name)} characters; at most {MAX_NAME_CHARACTERS} are"
+            " allowed"
+        )
+    if not name.isprintable():
+        bad = next(character for character in name if not character.isprintable())
+        raise StudyError(
+            f"study name {name!r} contains {bad!r}; use printable characters and plain spaces only"
+        )
+    return name
+
+
+def lines_of(
+    events: Sequence[Appended], decision: int | None = None, *, first: bool = False
+) -> list[str]:
+    """Return the lines of a batch. Only a batch without a number may be empty, unless it is the
+    ``first`` of a study."""
+    lines = encode(events)
+    if not lines and (first or decision is not None):
+        what = "a new study" if first else f"decision {decision}"
+        raise StorageError(f"{what} came without events; it needs at least one")
+    return lines
+
+
+def unknown_study(name: str, names: Sequence[str], url: str) -> StudyError:
+    """Return the error for a study that does not exist, with similar names."""
+    hint = "it holds no study yet"
+    if near := get_close_matches(name, names, n=3):
+        hint = "did you mean " + " or ".join(repr(other) for other in near) + "?"
+    elif names:
+        hint = f"it holds {len(names)} studies: `scrimp studies` lists them"
+    return StudyError(f"no study {name!r} in {url}; {hint}")
+
+
+def missing_file(name: str, path: str) -> StudyError:
+    """Return the error for a study whose file does not exist."""
+    return StudyError(
+        f"no study {name!r}: there is no file {path}, so it holds no study yet. Say where it is"
+        " with --storage or SCRIMP_STORAGE (in Python storage=...), or go to the folder it was"
+        " made in"
+    )
+
+
+def existing_study(name: str, url: str) -> StudyError:
+    """Return the error for a name that is taken."""
+    return StudyError(
+        f"study {name!r} exists already in {url}; choose another name, pass load_if_exists=True, or"
+        " delete it first"
+    )
+
+
+def deleted_study(name: str, url: str) -> StudyError:
+    """Return the error for a study that was deleted while it was open."""
+    return StudyError(
+        f"study {name!r} was deleted from {url} while in use; create it again to continue"
+    )
+
+
+def decision_taken(name: str, decision: int) -> Conflict:
+    """Return the error for a decision that another process took."""
+    return Conflict(
+        f"decision {decision} of study {name!r} was taken by another process: read its"
+        " events and decide again"
+    )
+
+
+def missing_folder(path: Path, scheme: str) -> StorageError:
+    """Return the error for a ``path`` whose folder does not exist.
+
+    If the path exists when read from the root of the file system, a slash is probably missing, and
+    the error says so.
+    """
+    remedy = "create it, or choose another place"
+    meant = Path("/") / path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else None
+    if meant is not None and meant.parent != Path("/") and meant.parent.is_dir():
+        remedy += f"; an absolute path has four slashes: {scheme}:///{meant}"
+    return StorageError(f"{path.parent} is not a folder; {remedy}")

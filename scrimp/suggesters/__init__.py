@@ -1,0 +1,1 @@
+"""Suggesters: which configuration to try next (random, Sobol, GP, TPE, evolutionary)."""

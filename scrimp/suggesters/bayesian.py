@@ -1,212 +1,224 @@
-"""Bayesian optimization: fit a Gaussian process to what was seen, try what promises most.
+"""Bayesian optimization: fit a Gaussian process to the observations, try the most promising point.
 
-1. A few first points: enqueued ones, the user's guesses, then a Sobol sequence.
+1. A few first points: enqueued ones, the user's guess, then a Sobol sequence.
 2. Fit the loss (and each constraint, and the cost) from the last recorded hyperparameters; between
    refits, on a geometric schedule, only the factor grows.
 3. Integrate over running evaluations by joint fantasies, so that parallel workers do not repeat
    each other.
 4. Maximise the acquisition over the encoded space, guided by the user's guesses while little is
-   known. The winner, its competitors and what the model believed are noted.
+   known. The winner, its rivals and the predictions of the model are recorded.
+
+With several metrics there are two rules. *Hypervolume*: a model of each metric, and log EHVI over
+all of them (`acquisition/hypervolume_improvement.py`), up to six metrics. *Chebyshev* ("parego"):
+each decision draws weights w, uniform over those that sum to 1, and one model learns
+
+    max over j of w_j f_j + 0.05 sum over j of w_j f_j            f_j: losses, from 0 (best seen) to 1 (worst of the front)
+
+which every point of the front minimises for some w. That takes one fit per decision, however many
+metrics there are, and works with any acquisition.
 
 Jones, Schonlau, Welch, Efficient Global Optimization of Expensive Black-Box Functions, 1998; Ament
-et al., Unexpected Improvements to Expected Improvement for Bayesian Optimization, 2023.
+et al., Unexpected Improvements to Expected Improvement for Bayesian Optimization, 2023. Knowles,
+ParEGO: a hybrid algorithm with on-line landscape approximation for expensive multiobjective
+optimization problems, 2006.
 """
 
-import dataclasses
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+import msgspec
 import numpy as np
-from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition
-from scrimp.acquisition.catalog import create_acquisition
-from scrimp.acquisition.confidence import LowerConfidenceBound
-from scrimp.acquisition.constrained import CONSTRAINT
-from scrimp.acquisition.guided import Guided
+from scrimp.acquisition.domain import Domain
+from scrimp.acquisition.gain_left import UNKNOWN_GAIN, GainLeft
+from scrimp.acquisition.hypervolume_improvement import LogHypervolumeImprovement
+from scrimp.acquisition.improvement import LowerConfidenceBound
+from scrimp.acquisition.named_acquisitions import create_acquisition
 from scrimp.acquisition.several_models import ALL_CONSTRAINTS, SeveralModelsAcquisition
-from scrimp.acquisition.weighted import weighted
-from scrimp.encoding.belief import user_belief
+from scrimp.acquisition.weighted import CONSTRAINT, CostAware, Guided, weighted
+from scrimp.checks import is_finite
 from scrimp.encoding.encoding import Encoding, encoding_of
 from scrimp.encoding.training_data import Training, training_data
 from scrimp.errors import MethodError, NumericalError
-from scrimp.history.events import Config
-from scrimp.history.history import History
-from scrimp.history.notes import FirstDesign, Notes
-from scrimp.history.problem import Problem
-from scrimp.suggesters.choosing import Choice
-from scrimp.suggesters.first_design import check_design, first_configs, spread_instead
-from scrimp.suggesters.model_fitting import Models, ModelSettings, fit_models
-from scrimp.suggesters.shared_settings import shared_settings
-from scrimp.suggesters.suggester import Request, Suggester, Suggestion
-from scrimp.suggesters.trade_offs import (
-    MOST_METRICS,
-    TRADE_OFFS,
-    drawn_weights,
-    expected_of_each,
-    hypervolume_acquisition,
-    scalarised,
-    with_weights,
+from scrimp.fronts.dominance import non_dominated
+from scrimp.fronts.hypervolume import default_reference
+from scrimp.json_values import Config
+from scrimp.plugins.settings import at_least, check_settings, choices, nested_settings, setting
+from scrimp.study_log.decision_record import DecisionRecord, Expected, Modelled
+from scrimp.study_log.history import History
+from scrimp.study_log.problem import Problem
+from scrimp.suggesters.fit_and_choose import (
+    Choice,
+    Models,
+    fit_models,
+    forecast_columns,
+    front_rows,
+    loss_names,
 )
-from scrimp.surrogates.surrogate import Array
+from scrimp.suggesters.gain_of_gp import gain_of_models
+from scrimp.suggesters.model_settings import ModelSettings, cost_by_name
+from scrimp.suggesters.prediction_record import lower_scale
+from scrimp.suggesters.suggester import ForecastPoints, Request, Suggester, Suggestion
+from scrimp.suggesters.untried_configs import DESIGNS, first_configs, first_record, spread_instead
+from scrimp.surrogates.forecast import ForecastColumn
+from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
-__all__ = ["BayesianSuggester", "Belief"]
+
+@dataclass(frozen=True)
+class BayesianNumbers:
+    """Numbers of Bayesian optimization, with where they come from."""
+
+    max_initial: int = 10
+    """First configurations at most, unless the user asks for more; convention."""
+
+    explore_every: int = 2
+    """While nothing improves, one decision in so many explores. Chosen on the functions of
+    ``scrimp bench functions`` (benchmarks/notebook.md), with the next three."""
+
+    explore_width: float = 3.0
+    """Width, in standard deviations, of the confidence bound that explores."""
+
+    min_progress: float = 0.01
+    """Improvements by less than this share of the way from the best loss to the median do not
+    count."""
+
+    max_noise_to_explore: float = 0.01
+    """Noise variance, as a share of the variance of the losses, up to which a standstill is a sign
+    of being stuck."""
+
+    max_metrics_for_hypervolume: int = 6
+    """Beyond it a front leaves thousands of boxes open, and nearly every trial is on it: weights
+    are drawn instead. Convention."""
+
+    reference_points: int = 128
+    """Points all over the space, and as many around the front, at which models predict the possible
+    front; convention."""
+
+    reference_optimism: float = 2.0
+    """Standard deviations by which points of the possible front may be better than their means: where
+    little is known, much may belong to the front (benchmarks/notebook.md compares references)."""
+
+    cost_difference: float = 0.005
+    """Step, as a share of the range, over which the slope of a known cost is measured; wide enough
+    for integers of more than a thousand values. Convention."""
+
+    chebyshev_sum_weight: float = 0.05
+    """Weight of the sum beside the maximum: of two losses with the same maximum the lower one in
+    the others wins (Knowles, 2006)."""
+
+
+NUMBERS = BayesianNumbers()
+TRADE_OFFS = ("hypervolume", "chebyshev")
 
 
 @dataclass(frozen=True)
 class BayesianSuggester(Suggester):
     """A Gaussian process and an acquisition function, by name.
 
-    ``initial``: configurations before the model decides, None for one more than the parameters, at
-    most 10. ``acquisition_settings``: of the acquisition, such as {"margin": 0.1} for EI and PI (in
-    standard deviations of the targets, or with {"margin_unit": "metric"} in the metric's own units)
-    or {"kappa": 3.0} for UCB; in the text of a method they stand beside the others:
-    ``gp-ei:margin=0.1``. ``fantasies``: joint samples over running trials. ``cost_exponent``: EI /
-    cost^exponent when the study has a cost. ``patience``: trials without progress after which every
-    second decision explores; 0 for never. ``design`` of the first configurations: a ``sobol``
-    sequence, or ``random`` draws. ``trade_off``: with several metrics, "hypervolume" for what a
-    trial is expected to add to the front, or "chebyshev" for one random trade-off per decision,
-    which is also taken with any acquisition but log EI and beyond six metrics. The rest describes
-    the model; see `ModelSettings`.
+    ``model``: the settings of the Gaussian process. ``initial``: configurations before the model
+    decides, None for one more than the parameters, at most 10. ``acquisition_settings``: of the
+    acquisition, such as {"margin": 0.1} for EI and PI (in standard deviations of the targets, or
+    with {"margin_unit": "metric"} in the metric's own units) or {"kappa": 3.0} for UCB; in the text
+    of a method they stand beside the others: ``gp-ei:margin=0.1``. ``fantasies``: joint samples
+    over running trials. ``cost_exponent``: EI / cost^exponent when the study has a cost.
+    ``patience``: trials without progress after which every second decision explores; 0 for never.
+    ``design`` of the first configurations: a ``sobol`` sequence, or ``random`` draws.
+    ``trade_off``: with several metrics, "hypervolume" for what a trial is expected to add to the
+    front, or "chebyshev" for one random trade-off per decision,
+    which is also taken with any acquisition but log EI and beyond six metrics.
     """
 
     acquisition: str = "log-ei"
-    kernel: str = "matern52-ard"
-    initial: int | None = None
+    model: ModelSettings = nested_settings(ModelSettings())
+    initial: int | None = setting(None, at_least(1))
     acquisition_settings: Mapping[str, float | str] = field(default_factory=dict)
-    incumbent: str = "mean"
-    fantasies: int = 16
-    cost_exponent: float = 1.0
-    input_warping: bool = False
-    transform: str = "auto"
-    mcmc: bool = False
-    max_data: int = 1000
+    fantasies: int = setting(16, at_least(1))
+    cost_exponent: float = setting(1.0, at_least(0))
     patience: int = 6
-    noise_floor: float = 1e-6
-    restarts: int = 1
-    surrogate: str = "gp"
-    refit_share: float = 0.05
-    design: str = "sobol"
-    trade_off: str = "hypervolume"
+    trade_off: str = setting("hypervolume", choices(*TRADE_OFFS))
+    incumbent: str = setting("mean", choices("mean", "observed"), paper=True)
+    design: str = setting("sobol", choices(*DESIGNS), paper=True)
 
     def __post_init__(self) -> None:
-        check_design(self.design)
+        check_settings(self)
         create_acquisition(self.acquisition, **self.acquisition_settings)
-        self._model_settings.check()
-        if self.trade_off not in TRADE_OFFS:
-            raise MethodError(
-                f"trade_off is {self.trade_off!r}; it must be one of {', '.join(TRADE_OFFS)}"
-            )
-        if self.incumbent not in ("mean", "observed"):
-            raise MethodError(f"incumbent is {self.incumbent!r}; it must be 'mean' or 'observed'")
-        for name, least in (("initial", 1), ("fantasies", 1), ("max_data", 10)):
-            number = getattr(self, name)
-            if number is not None and number < least:
-                raise MethodError(f"{name} is {number}; it must be at least {least}")
 
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
-        """The best of the acquisition, one after the other when several are asked for."""
-        self._check_needs(history.problem)
-        encoding = encoding_of(history.problem.space)
+        """Return the best of the acquisition, one after the other when several are asked for."""
+        problem = history.problem
+        acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
+        if isinstance(acquisition, SeveralModelsAcquisition):
+            self._check_needs(problem, acquisition)
+        encoding = encoding_of(problem.space)
         training = training_data(history, encoding)
-        lacking = self._lacking(encoding, training) if len(training.y) else count
-        first = first_configs(history, lacking, count, rng, self.design)
-        if first:
-            return Suggestion(tuple(first), Notes(reason=FirstDesign()))
+        lacking = count
+        if len(training.y):
+            wanted = self.initial or min(encoding.dimension + 1, NUMBERS.max_initial)
+            # Failed ones are replaced, up to twice as many in all.
+            lacking = min(wanted + int(training.failed.sum()), 2 * wanted) - len(training.known)
+        if lacking > 0 and (first := first_configs(history, lacking, count, rng, self.design)):
+            return Suggestion(tuple(first), first_record(history, first))
         if not len(training.y):
             return Suggestion(())
+        decide = self._by_weights if self._draws_weights(problem) else self._by_models
         try:
-            if self._draws_weights(history.problem):
-                return self._by_weights(history, training, count, rng)
-            return self._by_models(history, training, count, rng)
+            return decide(history, training, count, rng)
         except NumericalError as error:
             return spread_instead(history, count, rng, error)
 
     def _by_models(
         self, history: History, training: Training, count: int, rng: np.random.Generator
     ) -> Suggestion:
-        encoding = encoding_of(history.problem.space)
-        models = fit_models(history, training, encoding.columns, self._model_settings, rng)
-        configs, reason = self._choice(history.problem, training, models).best(count, rng)
-        if reason is not None and self._stuck(models, _outcomes(training)):
-            reason = replace(reason, exploring=True)
-        if configs and reason is not None and models.further:
-            row = encoding.encode(configs[:1])
-            reason = replace(reason, each=expected_of_each(history.problem, models.objectives, row))
-        return Suggestion(tuple(configs), Notes(reason=reason, fit=models.fits))
+        """Fit, maximise, and record the reason."""
+        choice, exploring = self._choice(history, training, rng)
+        models = choice.models
+        configs, reason = choice.best(count, rng)
+        if reason is not None and exploring:
+            reason = msgspec.structs.replace(reason, exploring=True)
+        if configs and reason is not None and models.several:
+            row = choice.encoding.encode(configs[:1])
+            each = expected_of_each(history.problem, models.objectives, row)
+            reason = msgspec.structs.replace(reason, each=each)
+        return Suggestion(tuple(configs), DecisionRecord(reason=reason, fit=models.fits))
 
-    def _draws_weights(self, problem: Problem) -> bool:
-        """Whether several metrics are decided on by one random trade-off at a time."""
-        if problem.trade_off is None:
-            return False
-        return (
-            self.trade_off == "chebyshev"
-            or self.acquisition != "log-ei"
-            or len(problem.metrics) > MOST_METRICS
-        )
-
-    def _by_weights(
-        self, history: History, training: Training, count: int, rng: np.random.Generator
-    ) -> Suggestion:
-        """Each configuration by a trade-off of its own, with those before it under evaluation."""
-        trade_off = history.problem.trade_off
-        assert trade_off is not None
-        encoding = encoding_of(history.problem.space)
-        # What is learned changes with the weights: no fit is kept, and no standstill can be seen.
-        alone = dataclasses.replace(self, patience=0, refit_share=0.0)
-        configs: list[Config] = []
-        notes = Notes()
-        for _ in range(count):
-            weights = drawn_weights(len(trade_off.names), rng)
-            one = alone._by_models(history, scalarised(training, trade_off, weights), 1, rng)
-            if not one.configs:
-                break
-            if not configs:
-                notes = with_weights(one.notes, trade_off, weights)
-            configs.append(one.configs[0])
-            row = encoding.encode(configs[-1:])
-            training = dataclasses.replace(
-                training,
-                pending=np.vstack([training.pending, row]),
-                known=np.vstack([training.known, row]),
-            )
-        return Suggestion(tuple(configs), notes)
-
-    def _check_needs(self, problem: Problem) -> None:
-        """Refuse an acquisition over models that this problem has no data for, before anything is
-        evaluated."""
-        acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
-        if not isinstance(acquisition, SeveralModelsAcquisition):
-            return
-        there = {"loss", ALL_CONSTRAINTS, *(CONSTRAINT + name for name in problem.constraints)}
-        for name in acquisition.needs:
-            if name not in there | ({"cost"} if problem.cost is not None else set()):
-                raise MethodError(
-                    f"acquisition {self.acquisition!r} needs a model of {name!r}, which this study"
-                    " has no data for; give create_study cost= or constraints=, or take another"
-                    " acquisition"
-                )
-
-    @property
-    def _model_settings(self) -> ModelSettings:
-        # A draw has no logarithm that feasibility could weigh.
-        impute = self.acquisition == "thompson"
-        return shared_settings(ModelSettings, self, impute_failures=impute)
-
-    def _lacking(self, encoding: Encoding, training: Training) -> int:
-        """How many first configurations are still to come; failed ones are replaced, up to twice as
-        many in all."""
-        wanted = min(encoding.dimension + 1, 10) if self.initial is None else self.initial
-        tried = len(training.known)
-        return min(wanted + int(training.failed.sum()), 2 * wanted) - tried
-
-    def _choice(self, problem: Problem, training: Training, models: Models) -> Choice:
-        """What is maximised in this decision."""
-        encoding = encoding_of(problem.space)
-        return Choice(
-            self._acquisition(problem, models, _outcomes(training)),
+    def _choice(
+        self, history: History, training: Training, rng: np.random.Generator
+    ) -> tuple[Choice, bool]:
+        """Fit the models and pick the acquisition of this decision; also return True if it explores
+        because nothing has improved for ``patience`` trials."""
+        problem, encoding = history.problem, encoding_of(history.problem.space)
+        settings = self.model
+        if self.acquisition == "thompson":
+            # A draw has no logarithm to which a probability of feasibility could be added.
+            settings = replace(settings, impute_failures=True)
+        models = fit_models(history, training, encoding.columns, settings, rng)
+        exploring = False
+        if models.several:
+            acquisition: Acquisition = hypervolume_acquisition(problem, models, encoding.domain)
+        else:
+            acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
+            # With noise, trials without progress are no sign of being stuck.
+            exact = models.fitted["loss"].noise_variance < NUMBERS.max_noise_to_explore
+            if self.patience > 0 and exact:
+                losses = np.where(training.failed, np.inf, training.y[:, 0])
+                exploring = explores(losses, self.patience)
+        if exploring:
+            acquisition = LowerConfidenceBound(NUMBERS.explore_width)
+        if settings.cost_function is None:
+            acquisition = weighted(acquisition, models.fitted, self.cost_exponent)
+        else:
+            others = {name: model for name, model in models.fitted.items() if name != "cost"}
+            known = KnownCost(encoding, settings.cost_function)
+            acquisition = CostAware(weighted(acquisition, others), self.cost_exponent, known)
+        if self.acquisition != "thompson" and encoding.guesses is not None:
+            acquisition = Guided(acquisition, encoding.guesses)
+        choice = Choice(
+            acquisition,
             models,
             training,
             encoding,
@@ -214,38 +226,125 @@ class BayesianSuggester(Suggester):
             incumbent=self.incumbent,
             cost_exponent=self.cost_exponent,
         )
+        return choice, exploring
 
-    def _acquisition(self, problem: Problem, models: Models, outcomes: Array) -> Acquisition:
+    def _draws_weights(self, problem: Problem) -> bool:
+        """Return True if there are several metrics and each decision draws one trade-off."""
+        return problem.several and (
+            self.trade_off == "chebyshev"
+            or self.acquisition != "log-ei"
+            or len(problem.metrics) > NUMBERS.max_metrics_for_hypervolume
+        )
+
+    def _by_weights(
+        self, history: History, training: Training, count: int, rng: np.random.Generator
+    ) -> Suggestion:
+        """Choose each configuration by its own random trade-off, with the earlier ones pending."""
+        problem = history.problem
         encoding = encoding_of(problem.space)
-        acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
-        if models.further and problem.trade_off is not None:
-            acquisition = hypervolume_acquisition(problem.trade_off, models, encoding.domain)
-        elif self._stuck(models, outcomes):
-            acquisition = LowerConfidenceBound(EXPLORING)
-        acquisition = weighted(acquisition, models.fitted, self.cost_exponent)
-        if self.acquisition != "thompson" and (belief := user_belief(encoding)) is not None:
-            acquisition = Guided(acquisition, belief)
-        return acquisition
+        # The target changes with the weights: fit every time, and do not look for a standstill.
+        alone = replace(self, patience=0, model=replace(self.model, refit_share=0.0))
+        configs: list[Config] = []
+        record = DecisionRecord()
+        for _ in range(count):
+            weights = drawn_weights(len(problem.names), rng)
+            one = alone._by_models(history, scalarised(training, problem, weights), 1, rng)
+            if not one.configs:
+                break
+            if not configs:
+                record = with_weights(one.record, problem, weights)
+            configs.append(one.configs[0])
+            row = encoding.encode(configs[-1:])
+            training = replace(
+                training,
+                pending=np.vstack([training.pending, row]),
+                known=np.vstack([training.known, row]),
+            )
+        return Suggestion(tuple(configs), record)
 
-    def _stuck(self, models: Models, outcomes: Array) -> bool:
-        """Whether this decision looks elsewhere."""
-        quiet = (
-            models.fitted["loss"].noise_variance < NOISY
-        )  # under noise, standing still is no sign of being stuck
-        alone = not models.further  # a front grows in many places: the first metric says little
-        return self.patience > 0 and alone and quiet and explores(outcomes, self.patience)
+    def _check_needs(self, problem: Problem, acquisition: SeveralModelsAcquisition) -> None:
+        """Raise `MethodError` for an acquisition that needs models which this problem has no data
+        for."""
+        there = {"loss", ALL_CONSTRAINTS, *(CONSTRAINT + name for name in problem.constraints)}
+        for name in acquisition.needs:
+            if name not in there | ({"cost"} if problem.cost is not None else set()):
+                raise MethodError(
+                    f"acquisition {self.acquisition!r} needs a model of {name!r}, which this study"
+                    " has no data for; give create_study cost= or constraints=, or use another"
+                    " acquisition"
+                )
 
-    def belief(self, history: History, rng: np.random.Generator) -> "Belief":
-        """What the next decision would rest on, for pictures and explanations."""
+    def forecast(
+        self, history: History, points: ForecastPoints, rng: np.random.Generator
+    ) -> Sequence[ForecastColumn]:
+        """Predict each metric, constraint and cost by its own Gaussian process."""
+        problem, encoding = history.problem, encoding_of(history.problem.space)
+        points.check_full(problem)
+        if self._draws_weights(problem):
+            raise MethodError(
+                "this method draws one trade-off of all metrics per decision and has no model of"
+                " each; use 'gp' with the acquisition 'log-ei' and up to"
+                f" {NUMBERS.max_metrics_for_hypervolume} metrics"
+            )
+        training = training_data(history, encoding)
+        if not len(training.y):
+            return ()
+        settings = replace(self.model, refit=False, impute_failures=self.acquisition == "thompson")
+        models = fit_models(history, training, encoding.columns, settings, rng)
+        return forecast_columns(problem, models.fitted, encoding.encode(points.configs))
+
+    def gain_left(self, history: History, trials: float, rng: np.random.Generator) -> GainLeft:
+        """Return the improvement that ``trials`` further trials are expected to bring."""
         encoding = encoding_of(history.problem.space)
         training = training_data(history, encoding)
-        trade_off = history.problem.trade_off
-        if trade_off is not None and self._draws_weights(history.problem):
-            weights = drawn_weights(len(trade_off.names), rng)
-            training = scalarised(training, trade_off, weights)
-        models = fit_models(history, training, encoding.columns, self._model_settings, rng)
-        score = self._choice(history.problem, training, models).score(training.pending, rng)
-        return Belief(encoding, training, models, score)
+        wanted = self.initial or min(encoding.dimension + 1, NUMBERS.max_initial)
+        if len(training.known) < wanted or len(training.y) < 2:
+            return UNKNOWN_GAIN
+        settings = replace(self.model, refit=False)
+        models = fit_models(history, training, encoding.columns, settings, rng)
+        return gain_of_models(models, training, encoding, (trials, lower_scale(history)), rng)
+
+    def belief(self, history: History, rng: np.random.Generator) -> "Belief":
+        """Return the models and the score of the next decision, for plots and explanations."""
+        problem, encoding = history.problem, encoding_of(history.problem.space)
+        training = training_data(history, encoding)
+        if self._draws_weights(problem):
+            training = scalarised(training, problem, drawn_weights(len(problem.names), rng))
+        choice, _ = self._choice(history, training, rng)
+        return Belief(encoding, training, choice.models, choice.score(training.pending, rng))
+
+
+@dataclass(frozen=True)
+class KnownCost:
+    """A registered cost function, by its ``name``, over encoded rows."""
+
+    encoding: Encoding
+    name: str
+
+    def __call__(self, x: Array) -> tuple[Array, Array]:
+        """Return the log cost (m,) of rows (m, d), and its gradient (m, d) by differences along
+        continuous columns."""
+        gradient, step = np.zeros_like(x), NUMBERS.cost_difference
+        for place, column in enumerate(self.encoding.columns):
+            if column.values is None and self.encoding.domain.pool is None:
+                up, down = x.copy(), x.copy()
+                up[:, place] = np.minimum(x[:, place] + step, 1.0)
+                down[:, place] = np.maximum(x[:, place] - step, 0.0)
+                apart = up[:, place] - down[:, place]
+                gradient[:, place] = (self._log_costs(up) - self._log_costs(down)) / apart
+        return self._log_costs(x), gradient
+
+    def _log_costs(self, x: Array) -> Array:
+        function, logs = cost_by_name(self.name), np.empty(len(x))
+        for row, config in enumerate(self.encoding.decode(x)):
+            cost = function(config)
+            if not is_finite(cost) or cost <= 0:
+                raise MethodError(
+                    f"cost function {self.name!r} returned {cost!r} for {config}; it must return a"
+                    " number above 0"
+                )
+            logs[row] = math.log(cost)
+        return logs
 
 
 @dataclass(frozen=True)
@@ -258,35 +357,111 @@ class Belief:
     score: BoundAcquisition
 
 
-EXPLORING_EVERY = 2
-"""While nothing improves, one decision in so many looks elsewhere."""
-
-EXPLORING = 3.0
-"""The width, in standard deviations, of the confidence bound that decides when nothing has improved
-for a while."""
-
-
-NOISY = 0.01
-"""The noise variance, as a share of the variance of the losses, from which an objective counts as
-noisy."""
-
-
-def _outcomes(training: Training) -> Array:
-    """Losses in the order of trials, infinite where a trial failed."""
-    return np.where(training.failed, np.inf, training.y)
-
-
 def explores(losses: Array, patience: int) -> bool:
-    """Whether the next decision looks elsewhere: every second one, once ``patience`` trials in
+    """Return True if the next decision explores: every second one, once ``patience`` trials in
     order brought no progress.
 
-    Expected improvement trusts its model: at the bottom of a local basin it can polish for ever.
-    Progress is an improvement by more than a hundredth of what the best loss has over the median
-    one.
+    Expected improvement trusts its model: it can search the bottom of a local basin forever.
+    Progress is an improvement by more than a hundredth of the way from the best loss to the median.
     """
     finite = losses[np.isfinite(losses)]
-    least = 0.01 * float(np.median(finite) - finite.min()) if len(finite) else 0.0
+    least = NUMBERS.min_progress * float(np.median(finite) - finite.min()) if len(finite) else 0.0
     best, still = np.inf, 0
     for loss in losses:
         best, still = (loss, 0) if loss < best - least else (best, still + 1)
-    return still >= patience and (still - patience) % EXPLORING_EVERY == 0
+    return still >= patience and (still - patience) % NUMBERS.explore_every == 0
+
+
+# --- several metrics ------------------------------------------------------------------------------
+
+
+def hypervolume_acquisition(
+    problem: Problem, models: Models, domain: Domain
+) -> LogHypervolumeImprovement:
+    """Log EHVI over the models of all metrics, with the study's own reference and goals."""
+    names = loss_names(problem.names)
+    goals = problem.best_losses if problem.goals else None
+    reference = problem.reference_losses or possible_reference(models, domain)
+    return LogHypervolumeImprovement(names, reference, goals)
+
+
+def possible_reference(models: Models, domain: Domain) -> tuple[float, ...]:
+    """The reference point of hypervolumes, one loss per metric: a little beyond the front that the
+    models consider possible, over the evaluations, their surroundings and the whole space.
+
+    The front so far may be one corner of the true one, such as a trial that costs nothing; measured
+    from there, the rest of the front would count for nothing and never be searched.
+    """
+    # These draws choose the points to look at; the decision itself does not depend on this seed.
+    rng = np.random.default_rng(len(models.evaluated))
+    points = NUMBERS.reference_points
+    around = np.resize(front_rows(models, points), (points, domain.dimension))
+    # Change one or two columns, so that the other values of a good configuration stay.
+    widths = np.where(rng.random(around.shape) < 1.5 / domain.dimension, 0.5, 0.0)
+    near = domain.perturb(around, widths, rng)
+    rows = np.concatenate([models.evaluated, domain.sample(points, rng), near])
+    possible = []
+    for model in models.objectives:
+        posterior = model.posterior(rows)
+        variance = 0.0 if posterior.variance is None else posterior.variance
+        low = posterior.mean[:, 0] - NUMBERS.reference_optimism * np.sqrt(variance)
+        possible.append(model.target_units(low))
+    return tuple(default_reference(np.column_stack(possible)).tolist())
+
+
+def drawn_weights(count: int, rng: np.random.Generator) -> Array:
+    """Draw weights (count,) uniformly among those that sum to 1."""
+    weights: Array = rng.dirichlet(np.ones(count))
+    return weights
+
+
+def scalarised(training: Training, problem: Problem, weights: Array) -> Training:
+    """Return training data with one loss per row: the augmented Chebyshev sum of all metrics by
+    ``weights`` (m,). Rows that lack a metric are left out."""
+    known: NDArray[np.bool_] = np.all(np.isfinite(training.y), axis=1)
+    if not known.all():
+        training = training.of_rows(known)
+    sums = chebyshev(np.maximum(training.y, problem.best_losses), weights)
+    return replace(training, y=sums[:, None], noise=np.zeros((len(sums), 1)))
+
+
+def chebyshev(losses: Array, weights: Array) -> Array:
+    """The augmented Chebyshev sum (n,) of losses (n, m), each brought to the extent of the front.
+
+    >>> chebyshev(np.array([[0.0, 4.0], [2.0, 0.0]]), np.array([0.5, 0.5])).round(3).tolist()
+    [0.525, 0.525]
+    """
+    low, high = losses.min(axis=0), losses[non_dominated(losses)].max(axis=0)
+    wide = np.where(high > low, high - low, losses.max(axis=0) - low)
+    weighted_losses = weights * (losses - low) / np.where(wide > 0, wide, 1.0)
+    total: Array = weighted_losses.max(axis=1)
+    total += NUMBERS.chebyshev_sum_weight * weighted_losses.sum(axis=1)
+    return total
+
+
+def expected_of_each(
+    problem: Problem, models: Sequence[FittedSurrogate], row: Array
+) -> dict[str, Expected]:
+    """The expectation of each metric at one input (1, d), in its own direction, with two standard
+    deviations to both sides."""
+    found = {}
+    for name, sign, model in zip(problem.names, problem.signs, models, strict=True):
+        posterior = model.posterior(row)
+        deviation = 0.0 if posterior.variance is None else float(np.sqrt(posterior.variance[0]))
+        around = posterior.mean[0, 0] + deviation * np.array([0.0, -2.0, 2.0])
+        middle, *ends = (float(sign * value) for value in model.target_units(around))
+        if np.isfinite(middle):
+            found[name] = Expected(middle, min(ends), max(ends))
+    return found
+
+
+def with_weights(record: DecisionRecord, problem: Problem, weights: Array) -> DecisionRecord:
+    """Return the record of a decision by one trade-off: its weights instead of the expected sum,
+    which has no unit."""
+    reason = record.reason
+    if not isinstance(reason, Modelled):
+        return record
+    drawn = {name: float(w) for name, w in zip(problem.names, weights, strict=True)}
+    return msgspec.structs.replace(
+        record, reason=msgspec.structs.replace(reason, expected=None, weights=drawn)
+    )

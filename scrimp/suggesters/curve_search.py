@@ -1,202 +1,252 @@
-"""The parts of a decision that all model-based multi-fidelity methods share, whatever they
-maximise.
+"""The parts of a decision that all model-based multi-fidelity methods share.
 
-    first_suggestion     the start design, and what to do while nothing is known
-    without_model        the same, and now and then a random draw
-    search_configs       integrate over running evaluations, maximise, take the best, and again with
-                         it under evaluation
-    degrading            joint model, independent models, single-fidelity model: the next one down
-                         when one fails numerically
+    CurveSearch          their common settings
+    .first_suggestion    the start design, until the model can decide
+    .without_model       the start design, and random draws later on
+    .degrading           joint model, independent models, single-fidelity model: the next simpler
+                         one if one fails numerically
+    search_configs       integrate over pending evaluations, maximise, add the best to the pending
+                         ones, and repeat
 
-A method says how to bind its acquisition to a model of (x, share):
+A method binds its acquisition to a model of (x, share) in its `Plan`:
 
-    Plan(bind=lambda model, context: LogExpectedImprovement().bind({"loss": AtBudget(model, 1.0)}, context), ...)
+    Plan(problem, lambda models, context: growth_at(problem, models, 1.0, context), ...)
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import msgspec
 import numpy as np
 
-from scrimp.acquisition.acquisition import BoundAcquisition, MeanStdAcquisition
-from scrimp.acquisition.catalog import create_acquisition
-from scrimp.acquisition.context import Context
+from scrimp.acquisition.acquisition import BoundAcquisition, Context, MeanStdAcquisition, fantasise
 from scrimp.acquisition.domain import Domain, contains_rows
+from scrimp.acquisition.hypervolume_improvement import BoundHypervolume, LogHypervolumeImprovement
 from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, climb, maximize_acquisition
-from scrimp.acquisition.pending import fantasise
-from scrimp.encoding.encoding import Encoding
-from scrimp.errors import MethodError, NumericalError
-from scrimp.history.history import History
-from scrimp.history.notes import EMPTY, DrawnAtRandom, FirstDesign, Notes
-from scrimp.history.problem import Problem
-from scrimp.json_values import JsonObject
-from scrimp.suggesters.bayesian import BayesianSuggester
-from scrimp.suggesters.choosing import ANCHORS_OF_FRONT, best_in_turn, lonely_rows
-from scrimp.suggesters.curve_models import CurveSettings
-from scrimp.suggesters.first_design import first_configs
-from scrimp.suggesters.fitted_curves import Curves
-from scrimp.suggesters.known_configs import KNOWN
-from scrimp.suggesters.model_fitting import length_scales
-from scrimp.suggesters.random import draw_fresh
-from scrimp.suggesters.suggester import Request, Suggestion
-from scrimp.suggesters.trade_offs import expected_of_each
-from scrimp.surrogates.at_budget import AtBudget, with_share
+from scrimp.acquisition.named_acquisitions import create_acquisition
+from scrimp.encoding.encoding import Encoding, encoding_of
+from scrimp.errors import MethodError, NumericalError, StudyError
+from scrimp.plugins.settings import (
+    at_least,
+    between,
+    check_settings,
+    choices,
+    nested_settings,
+    setting,
+)
+from scrimp.study_log.decision_record import EMPTY_RECORD, DecisionRecord, DrawnAtRandom
+from scrimp.study_log.history import History
+from scrimp.study_log.problem import Problem
+from scrimp.suggesters.bayesian import BayesianSuggester, expected_of_each
+from scrimp.suggesters.curve_models import Curves, CurveSettings, fit_curves
+from scrimp.suggesters.fit_and_choose import NUMBERS as CHOOSING
+from scrimp.suggesters.fit_and_choose import (
+    best_in_turn,
+    forecast_columns,
+    length_scales,
+    lonely_rows,
+)
+from scrimp.suggesters.suggester import ForecastPoints, PastKnowledge, Request, Suggestion
+from scrimp.suggesters.untried_configs import (
+    DESIGNS,
+    KNOWN,
+    draw_fresh,
+    first_configs,
+    first_record,
+)
+from scrimp.surrogates.budget_levels import AtBudget, with_share
+from scrimp.surrogates.forecast import ForecastColumn
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate
 
-__all__ = [
-    "Plan",
-    "Several",
-    "anything_reported",
-    "curve_formula",
-    "degrading",
-    "first_suggestion",
-    "search_configs",
-    "without_model",
-]
-
-CANDIDATES = 250
-"""Rows of a pool that are scored in one decision, as in the published methods."""
-
-Bind = Callable[[FittedSurrogate, Context], BoundAcquisition]
+Bind = Callable[[Mapping[str, FittedSurrogate], Context], BoundAcquisition]
 
 
 @dataclass(frozen=True)
-class Several:
-    """The same for ``problem``s of several metrics: ``bind`` ties an acquisition to the models of
-    all of them, "loss" for the first and "loss:<name>" for the others."""
+class CurveSearchNumbers:
+    """Numbers that model-based multi-fidelity methods share, with where they come from."""
 
-    problem: Problem
-    bind: Callable[[Mapping[str, FittedSurrogate], Context], BoundAcquisition]
+    random_fraction: float = 0.25
+    """Default share of random configurations with a joint model (benchmarks/notebook.md, "Learning
+    curves")."""
+
+    climbs: int = 4
+    """Candidates that a search climbs from; convention."""
+
+
+NUMBERS = CurveSearchNumbers()
+
+
+@dataclass(frozen=True)
+class CurveSearch:
+    """Settings that every model-based multi-fidelity method has, those of its model nested.
+
+    ``initial``: configurations before the model decides, by ``design`` a ``sobol`` sequence or
+    ``random``. ``random_fraction``: the share of new configurations that are drawn at random. The
+    best at low budgets need not be the best at the full one, but a joint model assumes that the
+    order stays and proposes only the former; random ones show it the rest of the space, as in BOHB
+    (Falkner, Klein, Hutter, 2018). None means a quarter, or 0 with one process per rung, which
+    knows little at high rungs and explores by itself. ``acquisition``: by name, with
+    ``acquisition_settings``. ``fantasies``: joint samples over running trials. ``candidates``: rows
+    of a pool that are scored in one decision.
+    """
+
+    curves: CurveSettings = nested_settings(CurveSettings())
+    initial: int = setting(6, at_least(1))
+    random_fraction: float | None = setting(None, between(0, 1))
+    acquisition: str = "log-ei"
+    acquisition_settings: Mapping[str, float | str] = field(default_factory=dict)
+    fantasies: int = setting(20, at_least(1))
+    candidates: int = setting(250, at_least(1))
+    design: str = setting("sobol", choices(*DESIGNS), paper=True)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    @property
+    def at_random(self) -> float:
+        """The share of new configurations that is drawn at random."""
+        if self.random_fraction is None:
+            return 0.0 if self.curves.model == "gp_independent" else NUMBERS.random_fraction
+        return self.random_fraction
+
+    def formula(self) -> MeanStdAcquisition:
+        """The acquisition, for methods that apply it at each rung: a formula of the mean and standard
+        deviation of the loss."""
+        acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
+        if not isinstance(acquisition, MeanStdAcquisition):
+            raise MethodError(
+                f"acquisition {self.acquisition!r} is no formula of the mean and standard deviation"
+                " of the loss, which this method needs at each rung; use 'log-ei', 'ei', 'pi', 'ucb'"
+                " or one of your own, or another method"
+            )
+        return acquisition
+
+    def informed_by(self, past: PastKnowledge) -> "CurveSearch":
+        """Return a copy whose length-scale priors come from past studies."""
+        return replace(self, curves=replace(self.curves, length_scales=past.length_scales()))
+
+    def first_suggestion(
+        self, history: History, count: int, rng: np.random.Generator
+    ) -> Suggestion | None:
+        """The start design, until there are ``initial`` trials and a report; then None."""
+        if len(history.trials) >= self.initial and anything_reported(history):
+            return None
+        first = first_configs(history, count, count, rng, self.design)
+        return Suggestion(tuple(first), first_record(history, first))
+
+    def without_model(
+        self, history: History, count: int, rng: np.random.Generator
+    ) -> Suggestion | None:
+        """`first_suggestion`, otherwise random draws with probability `at_random`; None if the model
+        decides."""
+        first = self.first_suggestion(history, count, rng)
+        if first is not None or self.at_random == 0 or rng.random() >= self.at_random:
+            return first
+        drawn = draw_fresh(history.derive(KNOWN), count, rng)
+        return Suggestion(tuple(drawn), DecisionRecord(reason=DrawnAtRandom())) if drawn else None
+
+    def degrading(
+        self,
+        decide: Callable[[CurveSettings], Suggestion],
+        history: History,
+        request: Request,
+        count: int,
+        rng: np.random.Generator,
+    ) -> Suggestion:
+        """Return the suggestion of ``decide`` with the model of these settings; if that fails, with
+        one GP per rung; if that fails, too, the suggestion of a single-fidelity GP. Failures are
+        recorded."""
+        ladder = [self.curves]
+        if self.curves.model != "gp_independent":
+            ladder.append(replace(self.curves, model="gp_independent", data="rungs"))
+        failures: list[str] = []
+        for settings in ladder:
+            try:
+                found, used = decide(settings), settings.model
+                break
+            except NumericalError as error:
+                failures.append(f"{settings.model} failed ({error})")
+        else:
+            found = BayesianSuggester().suggest(history, request, count, rng)
+            used = "a single-fidelity model"
+        if not failures:
+            return found
+        text = "; ".join([*failures, found.record.degraded or f"{used} instead"])
+        return Suggestion(found.configs, msgspec.structs.replace(found.record, degraded=text))
+
+    def forecast(
+        self, history: History, points: ForecastPoints, rng: np.random.Generator
+    ) -> Sequence[ForecastColumn]:
+        """Predict each metric by its model of (x, share of the full budget); empty without a report.
+        `StudyError` while no trial keeps all constraints, because the model then learns
+        violations."""
+        if not anything_reported(history):
+            return ()
+        problem, encoding = history.problem, encoding_of(history.problem.space)
+        levels = points.levels or (problem.full_budget,)
+        try:
+            curves = fit_curves(history, encoding, levels, replace(self.curves, refit=False), rng)
+        except NumericalError as error:
+            raise StudyError(f"the model {self.curves.model!r} predicts nothing: {error}") from None
+        if not curves.of_losses:
+            raise StudyError(
+                "no trial keeps all constraints yet, so the model learns violations and cannot"
+                f" predict {problem.metric!r}; run more trials"
+            )
+        rows = with_share(encoding.encode(points.configs), points.budgets / curves.full)
+        return forecast_columns(problem, curves.models, rows)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How one decision scores configurations.
+    """The scoring of configurations in one decision.
 
-    ``share``: the budget at which beliefs are shown and good configurations are looked around.
-    ``first``: the share at which the new trial reports first. ``notes``: what the method has to
-    say. ``candidates``: rows of a pool that are scored. ``from_draw``: outside of a pool the search
-    climbs once, from the best of as many random rows by one draw each. ``impute``: running
-    evaluations count as the median of all targets, in place of fantasies. ``at``: the budget at
-    which configurations are scored, where that is one. ``several``: how it scores where there are
-    several metrics.
+    ``bind``: binds an acquisition to the models of (x, share) by name: "loss", and with several
+    metrics "loss:<metric>" for the others. ``share``: the budget at which expectations are recorded
+    and the best configurations are found, around which candidates are drawn. ``first``: the share
+    at which the new trial reports first. ``fantasies`` and ``candidates`` as in `CurveSearch`.
+    ``record`` of the method. ``from_draw``: outside of a pool the search climbs once, from the best
+    of ``candidates`` random rows by one draw each. ``impute``: pending evaluations get the median of
+    all targets instead of fantasies. ``at``: the budget at which configurations are scored, if
+    there is one.
     """
 
+    problem: Problem
     bind: Bind
     share: float
     first: float
     fantasies: int
-    notes: Notes
-    candidates: int = CANDIDATES
+    candidates: int
+    record: DecisionRecord = EMPTY_RECORD
     from_draw: bool = False
     impute: bool = False
     at: float | None = None
-    several: "Several | None" = None
 
     def with_pending(
         self, model: FittedSurrogate, pending: Array, rng: np.random.Generator
     ) -> FittedSurrogate:
-        """The model with what is under way, rows (x, share) (p, d + 1)."""
+        """Return the model given pending evaluations, rows (x, share) (p, d + 1)."""
         if not self.impute or not len(pending):
             return fantasise(model, pending, self.fantasies, rng)
         return model.condition(Data(pending, np.full(len(pending), np.median(model.data.y))))
 
 
-def curve_formula(name: str, settings: JsonObject) -> MeanStdAcquisition:
-    """The acquisition of that name, where a method applies it rung by rung: a formula of the loss's
-    mean and deviation."""
-    acquisition = create_acquisition(name, **settings)
-    if not isinstance(acquisition, MeanStdAcquisition):
-        raise MethodError(
-            f"acquisition {name!r} is no formula of the mean and standard deviation of the loss,"
-            " which is what this method applies rung by rung; use 'log-ei', 'ei', 'pi', 'ucb' or"
-            " one of your own, or another method"
-        )
-    return acquisition
-
-
 def anything_reported(history: History) -> bool:
-    """Whether there is a loss to learn from."""
+    """Return True once there is a loss to learn from."""
     return any(point.loss is not None for trial in history.trials for point in trial.curve)
-
-
-def first_suggestion(
-    history: History, initial: int, count: int, rng: np.random.Generator, design: str = "sobol"
-) -> Suggestion | None:
-    """The start design while it lasts or nothing was reported; None once a model can decide."""
-    if len(history.trials) >= initial and anything_reported(history):
-        return None
-    first = first_configs(history, count, count, rng, design)
-    return Suggestion(tuple(first), Notes(reason=FirstDesign()) if first else EMPTY)
-
-
-def without_model(
-    history: History,
-    initial: int,
-    random_fraction: float,
-    count: int,
-    rng: np.random.Generator,
-    design: str = "sobol",
-) -> Suggestion | None:
-    """`first_suggestion`, else random draws with this probability; None when the model is to
-    decide."""
-    first = first_suggestion(history, initial, count, rng, design)
-    if first is not None or random_fraction == 0 or rng.random() >= random_fraction:
-        return first
-    drawn = draw_fresh(history.derive(KNOWN), count, rng)
-    return Suggestion(tuple(drawn), Notes(reason=DrawnAtRandom())) if drawn else None
-
-
-def degrading(
-    settings: CurveSettings,
-    decide: Callable[[CurveSettings], Suggestion],
-    history: History,
-    request: Request,
-    count: int,
-    rng: np.random.Generator,
-) -> Suggestion:
-    """``decide`` with the model of ``settings``, else with one GP per rung, else a single-fidelity
-    GP; failures are noted."""
-    ladder = [settings]
-    if settings.model != "gp_independent":
-        ladder.append(replace(settings, model="gp_independent", data="rungs"))
-    failures: list[str] = []
-    for step in ladder:
-        try:
-            suggestion = decide(step)
-        except NumericalError as error:
-            failures.append(f"{step.model} failed ({error})")
-            continue
-        return _noted(suggestion, failures, step.model)
-    return _noted(
-        BayesianSuggester().suggest(history, request, count, rng),
-        failures,
-        "a single-fidelity model",
-    )
-
-
-def _noted(suggestion: Suggestion, failures: list[str], used: str) -> Suggestion:
-    if not failures:
-        return suggestion
-    text = "; ".join([*failures, suggestion.notes.degraded or f"{used} instead"])
-    return Suggestion(suggestion.configs, msgspec.structs.replace(suggestion.notes, degraded=text))
 
 
 def search_configs(
     curves: Curves, encoding: Encoding, plan: Plan, count: int, rng: np.random.Generator
 ) -> Suggestion:
-    """``count`` configurations, each with those before it under evaluation."""
+    """Return ``count`` configurations, each with the earlier ones pending."""
 
     def find(pending: Array) -> Found:
         models = {
             name: plan.with_pending(model, pending, rng) for name, model in curves.models.items()
         }
         context = Context(curves.configs, pending[:, :-1] if len(pending) else None)
-        if plan.several is not None and len(models) > 1:
-            score = plan.several.bind(models, context)
-        else:
-            score = plan.bind(models["loss"], context)
+        score = plan.bind(models, context)
         return _maximized(score, curves, encoding, pending[:, :-1], plan, rng)
 
     configs, reason = best_in_turn(
@@ -210,13 +260,12 @@ def search_configs(
     if reason is not None:
         expected = reason.expected if curves.of_losses else None
         reason = msgspec.structs.replace(reason, expected=expected, at=plan.at)
-        if plan.several is not None and curves.further:
+        if len(curves.models) > 1:
             views = [AtBudget(model, plan.share) for model in curves.models.values()]
-            row = encoding.encode(configs[:1])
-            each = expected_of_each(plan.several.problem, views, row)
+            each = expected_of_each(plan.problem, views, encoding.encode(configs[:1]))
             reason = msgspec.structs.replace(reason, each=each)
-    notes = msgspec.structs.replace(plan.notes, reason=reason, fit=curves.fits)
-    return Suggestion(tuple(configs), notes)
+    record = msgspec.structs.replace(plan.record, reason=reason, fit=curves.fits)
+    return Suggestion(tuple(configs), record)
 
 
 def _maximized(
@@ -230,17 +279,13 @@ def _maximized(
     training, scales = curves.training, length_scales(curves.fitted, encoding.dimension)
     known = pending[:0] if training.repeatable else training.known
     if encoding.domain.pool is not None:
-        return maximize_acquisition(
-            score,
-            _part(encoding.domain, known, plan.candidates, rng),
-            rng,
-            Search(excluded=pending, scales=scales),
-        )
+        some = _random_part(encoding.domain, known, plan.candidates, rng)
+        return maximize_acquisition(score, some, rng, Search(excluded=pending, scales=scales))
     search = Search(
         anchors=_anchors(curves, plan.share),
         excluded=None if training.repeatable else np.vstack([known, pending]),
         scales=scales,
-        settings=MaximizeSettings(starts=4),
+        settings=MaximizeSettings(starts=NUMBERS.climbs),
     )
     if plan.from_draw:
         found = _climbed_from_draw(score, curves.fitted, encoding.domain, search, plan, rng)
@@ -250,12 +295,12 @@ def _maximized(
 
 
 def _anchors(curves: Curves, share: float) -> Array:
-    """The best configurations by the model, or with several metrics some of the front that the
-    models believe in."""
+    """The best configurations by the model, or with several metrics some of the front of the
+    models."""
     means = [AtBudget(model, share).mean(curves.configs)[:, 0] for model in curves.models.values()]
     if len(means) == 1:
-        return curves.configs[np.argsort(means[0], kind="stable")[:5]]
-    return curves.configs[lonely_rows(np.column_stack(means), ANCHORS_OF_FRONT)]
+        return curves.configs[np.argsort(means[0], kind="stable")[: CHOOSING.anchors]]
+    return curves.configs[lonely_rows(np.column_stack(means), CHOOSING.anchors_of_front)]
 
 
 def _climbed_from_draw(
@@ -266,8 +311,8 @@ def _climbed_from_draw(
     plan: Plan,
     rng: np.random.Generator,
 ) -> Found:
-    """Where one climb ends that begins at the least of independent draws at random rows; nowhere
-    when all of these are known."""
+    """Climb once from the lowest of independent draws at random rows; empty if all of these are
+    known."""
     rows = domain.from_unit(rng.random((plan.candidates, domain.dimension)))
     if search.excluded is not None:
         rows = rows[~contains_rows(rows, search.excluded)]
@@ -281,10 +326,32 @@ def _climbed_from_draw(
     return climb(score, domain, Found(best, score(best)), rng, once)
 
 
-def _part(domain: Domain, known: Array, most: int, rng: np.random.Generator) -> Domain:
-    """What is left of a pool, at most so many rows at random: deciding often matters more than
-    deciding on all of it."""
+def _random_part(domain: Domain, known: Array, most: int, rng: np.random.Generator) -> Domain:
+    """At most ``most`` random untried rows of a pool: frequent decisions matter more than scoring
+    all of it."""
     assert domain.pool is not None
     rows = rng.permutation(len(domain.pool))[: most + len(known)]
     left = domain.pool[rows][~contains_rows(domain.pool[rows], known)]
     return Domain(domain.columns, domain.conditions, left[:most])
+
+
+def growth_at(
+    problem: Problem, models: Mapping[str, FittedSurrogate], share: float, context: Context
+) -> BoundHypervolume:
+    """Log EHVI over models of (x, share) of all metrics, at one ``share`` of the full budget. It
+    replaces expected improvement in methods that score at one rung."""
+    views = {name: AtBudget(model, share) for name, model in models.items()}
+    goals = problem.best_losses if problem.goals else None
+    growth = LogHypervolumeImprovement(tuple(views), problem.reference_losses, goals)
+    return growth.bind(views, context)
+
+
+def check_of_one_metric(problem: Problem, **settings: tuple[str, str]) -> None:
+    """Raise `MethodError` for settings of one metric, each as (given, usual), if there are
+    several."""
+    for name, (given, usual) in settings.items():
+        if problem.several and given != usual:
+            raise MethodError(
+                f"{name} is {given!r}, which works with one metric only; leave {name} out, and the"
+                " expected growth of the front decides"
+            )

@@ -1,147 +1,111 @@
 """MOBSTER: Bayesian optimization for schedulers that compare trials at several budgets.
 
-1. A few first configurations, spread evenly; after them a ``random_fraction`` at random, and the
-   rest as follows.
+1. The first configurations are spread evenly. After them a ``random_fraction`` is drawn at random,
+   and the rest is decided as follows.
 2. Fit a model of f(x, r) to the observations at all rungs.
-3. Integrate over running evaluations by joint samples at the rung that each will reach next.
+3. Integrate over pending evaluations by joint samples at the rung that each will reach next.
 4. Maximise expected improvement at one budget r_acq. By the rule of BOHB that is the largest rung
-   with at least ``r_acq_points`` observations (the smallest rung seen when there is none); "first"
-   is the rung at which the new trial will be compared first, "final" the full budget.
+   with at least ``r_acq_points`` observations (the smallest rung if there is none); "first" is the
+   rung at which the new trial will be compared first, "final" the full budget.
 
-With several metrics there is a model of each, and what is maximised is the expected growth of the
-hypervolume of the front at r_acq.
+With several metrics there is a model of each, and the expected growth of the hypervolume of the
+front at r_acq is maximised.
 
-A model that fails numerically gives way to the next simpler one (joint, independent,
-single-fidelity), and the decision says so.
+If a model fails numerically, the next simpler one decides (joint, independent, single-fidelity), and
+the failure is recorded.
 
     # mobster-joint
     Scheduled(AsynchronousHalving(), MultiFidelitySuggester())
     # mobster-indep
-    Scheduled(AsynchronousHalving(), MultiFidelitySuggester(model="gp_independent"))
+    Scheduled(AsynchronousHalving(), build(MultiFidelitySuggester, {"model": "gp_independent"}))
 
 Klein, Tiao, Lienart, Archambeau, Seeger, Model-based Asynchronous Hyperparameter and Neural
 Architecture Search, 2020.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scrimp.acquisition.acquisition import BoundAcquisition
-from scrimp.acquisition.catalog import create_acquisition
-from scrimp.acquisition.context import Context
+from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition, Context
+from scrimp.acquisition.named_acquisitions import create_acquisition
 from scrimp.acquisition.several_models import SeveralModelsAcquisition
 from scrimp.encoding.encoding import encoding_of
 from scrimp.errors import MethodError
-from scrimp.history.history import History
-from scrimp.history.notes import EMPTY
-from scrimp.history.problem import Problem
+from scrimp.plugins.settings import at_least, check_settings, choices, nested_settings, setting
+from scrimp.study_log.history import History
+from scrimp.study_log.problem import Problem
 from scrimp.suggesters.curve_models import CurveSettings, fit_curves
 from scrimp.suggesters.curve_search import (
-    CANDIDATES,
+    Bind,
+    CurveSearch,
     Plan,
-    Several,
-    degrading,
+    check_of_one_metric,
+    growth_at,
     search_configs,
-    without_model,
 )
-from scrimp.suggesters.first_design import check_design
-from scrimp.suggesters.growth_at_budget import check_of_one_metric, growth_at
-from scrimp.suggesters.past_knowledge import PastKnowledge
-from scrimp.suggesters.shared_settings import shared_settings
-from scrimp.suggesters.suggester import Request, Suggester, Suggestion
-from scrimp.surrogates.at_budget import AtBudget
+from scrimp.suggesters.suggester import (
+    ForecastPoints,
+    PastKnowledge,
+    Request,
+    Suggester,
+    Suggestion,
+)
+from scrimp.surrogates.budget_levels import AtBudget
+from scrimp.surrogates.forecast import ForecastColumn
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
-
-__all__ = ["MultiFidelitySuggester", "acquisition_level"]
-
-R_ACQ = ("bohb", "first", "final")
-INITIAL_SCORING = ("acq_func", "thompson_indep")
 
 
 @dataclass(frozen=True)
 class MultiFidelitySuggester(Suggester):
-    """Expected improvement at r_acq under a model of budgets.
+    """Expected improvement at r_acq under a model of budgets; ``search`` has the settings that
+    all methods of this kind share.
 
-    ``model``, ``resource_kernel``, ``kernel``, ``separate_noise``, ``data``, ``max_data``,
-    ``refit_from``, ``refit_every``, ``random_fraction``, ``input_warping``, ``refit_steps``,
-    ``cap``, ``fresh_fits`` and ``resource_encoding`` describe the model; see `CurveSettings`.
-    ``initial``: configurations before it decides, by ``design`` a sobol sequence or random.
-    ``fantasies``: joint samples over running trials. ``acquisition``: by name, with
-    ``acquisition_settings``. ``candidates``: rows of a finite pool that are scored in one decision.
-    ``initial_scoring`` outside of a pool: many candidates by the acquisition (``acq_func``) and
-    climbs from the best, or one climb from the best of ``candidates`` by a draw each,
-    ``thompson_indep``."""
+    ``r_acq`` and ``r_acq_points``: see the top of this file. ``initial_scoring`` outside of a pool:
+    many candidates by the acquisition (``acq_func``) and climbs from the best, or one climb from the
+    best of ``candidates`` by a draw each (``thompson_indep``).
+    """
 
-    model: str = "gp_multitask"
-    resource_kernel: str | None = None
-    kernel: str = "matern52-ard"
-    separate_noise: bool = False
-    data: str = "rungs"
-    max_data: int | None = 500
-    refit_from: int = 150
-    refit_every: int = 1
-    initial: int = 6
-    random_fraction: float | None = None
-    r_acq: str = "bohb"
-    r_acq_points: int = 3
-    fantasies: int = 20
-    acquisition: str = "log-ei"
-    acquisition_settings: Mapping[str, float | str] = field(default_factory=dict)
-    input_warping: bool = False
-    refit_steps: int = 1
-    cap: bool = True
-    candidates: int = CANDIDATES
-    initial_scoring: str = "acq_func"
-    fresh_fits: bool = False
-    resource_encoding: str = "share"
-    design: str = "sobol"
-    length_scales: tuple[float, ...] = field(default=(), metadata={"handed_in": True})
+    search: CurveSearch = nested_settings(CurveSearch())
+    r_acq: str = setting("bohb", choices("bohb", "first", "final"))
+    r_acq_points: int = setting(3, at_least(1))
+    initial_scoring: str = setting("acq_func", choices("acq_func", "thompson_indep"), paper=True)
 
     def __post_init__(self) -> None:
-        self.settings.check()
-        check_design(self.design)
-        if self.initial_scoring not in INITIAL_SCORING:
-            raise MethodError(
-                f"initial_scoring is {self.initial_scoring!r}; it must be one of"
-                f" {', '.join(INITIAL_SCORING)}"
-            )
-        acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
+        check_settings(self)
+        acquisition = self._acquisition()
         if isinstance(acquisition, SeveralModelsAcquisition) and set(acquisition.needs) != {"loss"}:
             raise MethodError(
-                f"acquisition {self.acquisition!r} needs models of {', '.join(acquisition.needs)},"
-                " and a method of budgets has that of the loss alone (violated constraints count"
-                " as its worst values); use the method 'gp'"
+                f"acquisition {self.search.acquisition!r} needs models of"
+                f" {', '.join(acquisition.needs)}, but methods with budgets model the loss alone"
+                " (violated constraints count as its worst values); use the method 'gp'"
             )
-        if self.r_acq not in R_ACQ:
-            raise MethodError(f"r_acq is {self.r_acq!r}; it must be one of {', '.join(R_ACQ)}")
-        for name in ("initial", "r_acq_points", "fantasies", "candidates"):
-            if getattr(self, name) < 1:
-                raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
 
-    @property
-    def settings(self) -> CurveSettings:
-        """What the model is and how often it is fitted."""
-        return shared_settings(CurveSettings, self)
+    def _acquisition(self) -> Acquisition:
+        return create_acquisition(self.search.acquisition, **self.search.acquisition_settings)
 
     def informed_by(self, past: PastKnowledge) -> Suggester:
-        """With the length-scales that past studies let expect."""
-        return replace(self, length_scales=past.length_scales())
+        """Return a copy whose length-scale priors come from past studies."""
+        return replace(self, search=self.search.informed_by(past))
+
+    def forecast(
+        self, history: History, points: ForecastPoints, rng: np.random.Generator
+    ) -> Sequence[ForecastColumn]:
+        """Predict each metric by its model of budgets."""
+        return self.search.forecast(history, points, rng)
 
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
-        """The best of the acquisition, one after the other when several are asked for."""
+        """Return the best of the acquisition, one after the other when several are asked for."""
         check_of_one_metric(
             history.problem,
-            acquisition=(self.acquisition, "log-ei"),
+            acquisition=(self.search.acquisition, "log-ei"),
             initial_scoring=(self.initial_scoring, "acq_func"),
         )
         levels = request.levels or (history.problem.full_budget,)
-        first = without_model(
-            history, self.initial, self.settings.at_random, count, rng, self.design
-        )
+        first = self.search.without_model(history, count, rng)
         if first is not None:
             return first
 
@@ -149,59 +113,42 @@ class MultiFidelitySuggester(Suggester):
             encoding = encoding_of(history.problem.space)
             curves = fit_curves(history, encoding, levels, settings, rng)
             first = levels[min(request.bracket, len(levels) - 1)]
-            plan = self._plan(
-                curves.share * levels[-1],
-                levels,
-                first,
-                int(rng.integers(2**31)) if self._draws else 0,
+            # Only a draw needs a seed; other acquisitions must not use up randomness.
+            draws = self.search.acquisition == "thompson"
+            seed = int(rng.integers(2**31)) if draws else 0
+            level = {"first": first, "final": levels[-1]}.get(self.r_acq) or acquisition_level(
+                curves.share * levels[-1], self.r_acq_points
             )
-            plan = replace(plan, several=self._several(history.problem, plan.share))
+            plan = Plan(
+                history.problem,
+                self._bind(history.problem, level / levels[-1], seed),
+                level / levels[-1],
+                first / levels[-1],
+                self.search.fantasies,
+                self.search.candidates,
+                from_draw=self.initial_scoring == "thompson_indep",
+                at=level,
+            )
             return search_configs(curves, encoding, plan, count, rng)
 
-        return degrading(self.settings, decide, history, request, count, rng)
+        return self.search.degrading(decide, history, request, count, rng)
 
-    def _several(self, problem: Problem, share: float) -> Several | None:
-        """What a new trial is expected to add to the front at r_acq, where there are several
-        metrics."""
-        trade_off = problem.trade_off
-        if trade_off is None:
-            return None
-        return Several(
-            problem, lambda models, context: growth_at(trade_off, models, share, context)
-        )
+    def _bind(self, problem: Problem, share: float, seed: int) -> Bind:
+        """The score at one ``share`` of the budget: the acquisition, or with several metrics the
+        expected growth of the front."""
+        acquisition = self._acquisition()
 
-    @property
-    def _draws(self) -> bool:
-        """Whether the acquisition is a draw, which needs a seed; others must not use up
-        randomness."""
-        return self.acquisition == "thompson"
-
-    def _plan(self, budgets: Array, levels: tuple[float, ...], first: float, seed: int) -> Plan:
-        level = {"first": first, "final": levels[-1]}.get(self.r_acq) or acquisition_level(
-            budgets, self.r_acq_points
-        )
-        share = level / levels[-1]
-
-        acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
-
-        def bind(model: FittedSurrogate, context: Context) -> BoundAcquisition:
+        def bind(models: Mapping[str, FittedSurrogate], context: Context) -> BoundAcquisition:
+            if len(models) > 1:
+                return growth_at(problem, models, share, context)
             seeded = replace(context, settings={"seed": float(seed)})
-            return acquisition.bind({"loss": AtBudget(model, share)}, seeded)
+            return acquisition.bind({"loss": AtBudget(models["loss"], share)}, seeded)
 
-        return Plan(
-            bind,
-            share,
-            first / levels[-1],
-            self.fantasies,
-            EMPTY,
-            self.candidates,
-            from_draw=self.initial_scoring == "thompson_indep",
-            at=level,
-        )
+        return bind
 
 
 def acquisition_level(budgets: Array, points: int) -> float:
-    """The largest budget with at least ``points`` observations, else the smallest there is (the
+    """The largest budget with at least ``points`` observations, or the smallest if there is none (the
     rule of BOHB).
 
     >>> acquisition_level(np.array([1.0, 1.0, 1.0, 3.0]), 3)

@@ -1,0 +1,1 @@
+"""Surrogate models: GPs, forests, kernel densities, models across budgets."""

@@ -1,5 +1,5 @@
 """Learning curves as a function of the configuration plus a process of their own, at the cost of a
-GP over configurations.
+GP over configurations only.
 
     y_i(r) = h(x_i) + g(r) + e_i(r) + noise,    h ~ GP(mu, k),    e_i independent over configurations
 
@@ -9,24 +9,28 @@ variance:
 
     u = G^-1 1,    s = 1^T u,    end = u^T (y - g) / s,    noise variance 1 / s
 
-so log p(y) = log N(end; mu, K + diag(1/s)) + sum_i of what a curve says about itself. Curves with
-the same observed steps share one factor: O(N m + n^3) for n curves of N observations, instead of
+so log p(y) = log N(end; mu, K + diag(1/s)) + sum_i of the likelihood of curve i given its end. Curves
+with the same observed steps share one factor: O(N m + n^3) for n curves of N observations, instead of
 O(N^3). The posterior at (x, r) is that of the GP over ends, with the cross-covariance k(x, X) + t
 e_i, t = u^T q / s, where x is an observed configuration i and q = Cov(e_i(r), y_i); new
 configurations have curves of their own, independent of all others.
 
-    model = AdditiveCurves(MeanAndKernel(Scaled(Matern52(columns))), DecayResidual(), steps=(0.02, 0.04, ..., 1.0))
+    prior = MeanAndKernel(Scaled(Matern52(columns)))
+    model = AdditiveCurves(prior, DecayResidual(), steps=tuple(k / 50 for k in range(1, 51)))
     model.fit(Data(np.column_stack([x, share]), y), rng)
 
 Rows of one configuration are recognised by equal columns; shares by the nearest step. Swersky,
 Snoek, Adams, Freeze-Thaw Bayesian Optimization, 2014, whose exponential decay is `DecayResidual`.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scrimp.gp.cholesky import (
     cholesky,
@@ -36,15 +40,23 @@ from scrimp.gp.cholesky import (
     solve,
     solve_lower,
 )
+from scrimp.gp.hyperparameters import ParameterVector
 from scrimp.gp.marginal_likelihood import LogPosterior, SearchSettings, maximum_a_posteriori
-from scrimp.gp.priors import ParameterVector
 from scrimp.gp.process import Prior
 from scrimp.gp.residual import Residual, ResidualMoments
 from scrimp.json_values import Json
-from scrimp.surrogates.curve_reduction import LOG_TWO_PI, Indices, Observed, Reduction
-from scrimp.surrogates.exact_gp import NOISE, FittedGP, check_finite, fitted_gp, joined
-from scrimp.surrogates.independent_gps import nearest_level
-from scrimp.surrogates.recorded_fit import record_of, recorded_values, search_from
+from scrimp.surrogates.budget_levels import nearest_level
+from scrimp.surrogates.exact_gp import (
+    NOISE,
+    FittedGP,
+    check_finite,
+    fitted_gp,
+    joined,
+    joint_draws,
+    record_of,
+    recorded_values,
+    search_from,
+)
 from scrimp.surrogates.surrogate import (
     Array,
     Data,
@@ -52,9 +64,106 @@ from scrimp.surrogates.surrogate import (
     Posterior,
     PosteriorPullback,
     Surrogate,
+    as_columns,
 )
 
-__all__ = ["AdditiveCurves", "FittedAdditiveCurves"]
+Indices = NDArray[np.intp]
+
+LOG_TWO_PI = math.log(2.0 * math.pi)
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Curves observed at the same steps with the same known noise: rows of the data (m, c) and
+    their curves (c,)."""
+
+    steps: Indices
+    rows: Indices
+    curves: Indices
+    noise: Array | None  # (m,)
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """A group reduced to its ends: the factor of G, u (m,), s, ends (c, F), and G^-1 (y - g - end) as
+    (m, c, F). ``own``: the log likelihood of the curves given their ends, averaged over fantasies."""
+
+    factor: Array
+    weights: Array
+    precision: float
+    ends: Array
+    rest: Array
+    own: float
+
+
+@dataclass(frozen=True, eq=False)
+class Observed:
+    """Observations sorted into curves: configurations (n, d) in order of appearance, and groups of
+    curves with the same steps."""
+
+    data: Data
+    configs: Array
+    index: Mapping[bytes, int]
+    groups: tuple[Group, ...]
+
+    @staticmethod
+    def of(data: Data, steps: Array) -> "Observed":
+        """Sort rows (x, share) by configuration and step."""
+        index: dict[bytes, int] = {}
+        curve = np.array(
+            [
+                index.setdefault(row.tobytes(), len(index))
+                for row in np.ascontiguousarray(data.x[:, :-1])
+            ]
+        )
+        step = nearest_level(steps, data.x)
+        order = np.lexsort((step, curve))
+        bounds = np.flatnonzero(np.diff(curve[order], prepend=-1, append=len(index)))
+        alike: dict[bytes, list[Indices]] = {}
+        for first, last in pairwise(bounds):
+            rows = order[first:last]
+            noise = b"" if data.noise is None else data.noise[rows].tobytes()
+            alike.setdefault(step[rows].tobytes() + noise, []).append(rows)
+        groups = []
+        for members in alike.values():
+            rows = np.stack(members, axis=1)
+            known = None if data.noise is None else data.noise[rows[:, 0]]
+            groups.append(Group(step[rows[:, 0]], rows, curve[rows[0]], known))
+        firsts = order[bounds[:-1]]
+        return Observed(data, data.x[firsts, :-1], index, tuple(groups))
+
+    def reduced(self, moments: ResidualMoments) -> list[Reduction]:
+        """Reduce the curves of every group to ends."""
+        targets = as_columns(self.data.y)
+        reductions = []
+        for group in self.groups:
+            covariance = moments.observed[np.ix_(group.steps, group.steps)]
+            if group.noise is not None:
+                covariance = covariance + np.diag(group.noise)
+            factor = cholesky(covariance)
+            weights = solve(factor, np.ones((len(group.steps), 1)))[:, 0]
+            precision = float(weights.sum())
+            curves = targets[group.rows] - moments.mean[group.steps][:, None, None]
+            ends = np.einsum("m,mcf->cf", weights, curves) / precision
+            rest = solve(factor, (curves - ends).reshape(len(weights), -1)).reshape(curves.shape)
+            size, count, fantasies = curves.shape
+            squares = float((rest * (curves - ends)).sum()) / fantasies
+            constant = log_determinant(factor) + math.log(precision) + (size - 1) * LOG_TWO_PI
+            reductions.append(
+                Reduction(
+                    factor, weights, precision, ends, rest, -0.5 * (squares + count * constant)
+                )
+            )
+        return reductions
+
+    def ends(self, reductions: list[Reduction]) -> Data:
+        """Return one observation of h per configuration, with its noise variance."""
+        ends = np.empty((len(self.configs), reductions[0].ends.shape[1]))
+        noise = np.empty(len(self.configs))
+        for group, reduction in zip(self.groups, reductions, strict=True):
+            ends[group.curves] = reduction.ends
+            noise[group.curves] = 1.0 / reduction.precision
+        return Data(self.configs, ends, noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,7 +171,7 @@ class AdditiveCurves(Surrogate):
     """``prior`` of h over the configuration's columns, ``residual`` of the curves over ``steps``
     (shares of the budget).
 
-    ``unit``: what the residual counts a share of 1 as; 1 for shares, the number of steps for whole
+    ``unit``: the value of a share of 1 in the residual; 1 for shares, the number of steps for whole
     numbers.
     """
 
@@ -89,12 +198,12 @@ class AdditiveCurves(Surrogate):
         return self._fitted(data, *recorded_values(self.vector, state))
 
     def log_posterior(self, data: Data) -> "CurvesPosterior":
-        """What a fit maximises."""
+        """Return the density that a fit maximises."""
         check_finite(data)
         return CurvesPosterior(self, Observed.of(data, np.array(self.steps)))
 
     def parts(self, values: Array) -> tuple[Prior, ResidualMoments]:
-        """The prior of h and the moments of the curves with these values (p,)."""
+        """Return the prior of h and the moments of the curves with these values (p,)."""
         cut = len(self.prior.values)
         residual = self.residual.with_values(values[cut:-1])
         moments = residual.moments(np.array(self.steps) * self.unit, float(values[-1]))
@@ -128,7 +237,7 @@ class CurvesPosterior(LogPosterior):
         return len(self.observed.data)
 
     def part(self, size: int) -> "CurvesPosterior":
-        """Whole curves, about as many observations as asked for."""
+        """Return the posterior given whole curves with about ``size`` observations in all."""
         count = len(self.observed.configs)
         kept = max(2, round(count * size / self.size))
         chosen = self.observed.configs[np.linspace(0, count - 1, kept).astype(np.intp)]
@@ -137,7 +246,7 @@ class CurvesPosterior(LogPosterior):
         rows = [
             k for k, row in enumerate(np.ascontiguousarray(data.x[:, :-1])) if row.tobytes() in keys
         ]
-        part = Data(data.x[rows], data.y[rows], None if data.noise is None else data.noise[rows])
+        part = data.select(np.array(rows, dtype=np.intp))
         return CurvesPosterior(self.model, Observed.of(part, np.array(self.model.steps)))
 
     def value_and_gradient(self, values: Array) -> tuple[float, Array]:
@@ -151,7 +260,7 @@ class CurvesPosterior(LogPosterior):
         inverse = inverse_lower(factor)
         inverse += np.tril(inverse, -1).T
         residual = ends.y - mean[:, None]
-        solved = solve(factor, residual)  # (n, F)
+        solved = solve(factor, residual)
         fantasies = solved.shape[1]
         value = -0.5 * (
             float(np.vdot(residual, solved)) / fantasies
@@ -161,13 +270,13 @@ class CurvesPosterior(LogPosterior):
         d_covariance = 0.5 * (solved @ solved.T / fantasies - inverse)
         by_curve = self._pull_curves(moments, reductions, solved, inverse.diagonal())
         gradient = np.concatenate([pull_prior(solved.sum(1) / fantasies, d_covariance), by_curve])
-        total = value + sum(reduction.own for reduction in reductions)
-        return total + self.vector.log_density(values), gradient + self.vector.gradient(values)
+        density, slope = self.vector.log_density_and_gradient(values)
+        return value + sum(each.own for each in reductions) + density, gradient + slope
 
     def _pull_curves(
         self, moments: ResidualMoments, reductions: list[Reduction], solved: Array, precision: Array
     ) -> Array:
-        """Gradients of the residual's parameters and the noise from every group's.
+        """Return gradients of the residual's parameters and of the noise, summed over groups.
 
         With a = G^-1 (y - g - h) at the posterior mean h = end - solved / s, and c = (s - P_ii) /
         s^2 the posterior variance of h: d/dg = a, d/dG = (a a^T - G^-1 + c u u^T) / 2.
@@ -175,7 +284,7 @@ class CurvesPosterior(LogPosterior):
         d_mean, d_observed = np.zeros_like(moments.mean), np.zeros_like(moments.observed)
         for group, reduction in zip(self.observed.groups, reductions, strict=True):
             s, u = reduction.precision, reduction.weights
-            alpha = reduction.rest + u[:, None, None] * (solved[group.curves] / s)  # (m, c, F)
+            alpha = reduction.rest + u[:, None, None] * (solved[group.curves] / s)
             fantasies = alpha.shape[2]
             variance = float(((s - precision[group.curves]) / s**2).sum())
             flat = alpha.reshape(len(u), -1)
@@ -192,7 +301,7 @@ class CurvesPosterior(LogPosterior):
 
 @dataclass(frozen=True, eq=False)
 class FittedAdditiveCurves(FittedSurrogate):
-    """The GP over ends, and what every observed curve adds to it."""
+    """The GP over ends, and the reduced curves."""
 
     model: AdditiveCurves
     values: Array
@@ -220,7 +329,7 @@ class FittedAdditiveCurves(FittedSurrogate):
 
     @cached_property
     def _group_of(self) -> Mapping[int, tuple[int, int]]:
-        """For each curve its group and its place there."""
+        """The group of each curve, and its place there."""
         return {
             int(curve): (number, place)
             for number, group in enumerate(self.observed.groups)
@@ -228,7 +337,7 @@ class FittedAdditiveCurves(FittedSurrogate):
         }
 
     def _rows(self, x: Array) -> "OwnCurves":
-        """What own curves add at rows x (m, d + 1)."""
+        """Return the moments of the rows' own curves at x (m, d + 1)."""
         step = nearest_level(np.array(self.model.steps), x)
         mean = np.repeat(self.moments.mean[step][:, None], self.ends.whitened.shape[1], axis=1)
         latent = self.moments.latent
@@ -249,14 +358,14 @@ class FittedAdditiveCurves(FittedSurrogate):
         return OwnCurves(mean, variance, curve, step, shift, roots)
 
     def _cross(self, own: "OwnCurves", cross: Array) -> Array:
-        """Covariances with the ends (m, n), where rows of observed curves have more with their
-        own."""
+        """Return covariances with the ends (m, n); rows of observed curves have more with their own
+        end."""
         seen = np.flatnonzero(own.curve < len(self.observed.configs))
         cross[seen, own.curve[seen]] += own.shift[seen]
         return cross
 
     def _own_covariance(self, own: "OwnCurves") -> Array:
-        """The covariance (m, m) of the rows' own curves given everything: zero between
+        """Return the posterior covariance (m, m) of the rows' own curves: zero between
         configurations."""
         covariance = np.where(
             own.curve[:, None] == own.curve, self.moments.latent[np.ix_(own.step, own.step)], 0.0
@@ -284,8 +393,8 @@ class FittedAdditiveCurves(FittedSurrogate):
         return Posterior(mean, np.maximum(variance, 0.0), covariance)
 
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
-        """The chain rule to the configuration; a step along the budget jumps from step to step and
-        has no slope."""
+        """Return marginals and the chain rule to the configuration; steps of the budget are discrete
+        and have no slope."""
         own = self._rows(x)
         prior_mean, prior_variance, plain, pull_prior = self.ends.prior.cross_and_pullback(
             x[:, :-1], self.observed.configs
@@ -308,17 +417,8 @@ class FittedAdditiveCurves(FittedSurrogate):
         return self.model.restore(joined(self.observed.data, data), self.recorded)
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
-        posterior = self.posterior(x, joint=True)
-        assert posterior.covariance is not None
-        if posterior.mean.shape[1] != 1:
-            raise ValueError(
-                f"joint draws need one set of targets, and this model has {posterior.mean.shape[1]}"
-                " fantasies"
-            )
-        root = cholesky(
-            posterior.covariance, scale=float(self.ends.prior.variance(x[:, :-1]).mean())
-        )
-        return posterior.mean[:, 0] + rng.standard_normal((count, len(x))) @ root.T
+        scale = float(self.ends.prior.variance(x[:, :-1]).mean())
+        return joint_draws(self.posterior(x, joint=True), scale, count, rng)
 
     @property
     def log_marginal_likelihood(self) -> float:
@@ -330,8 +430,8 @@ class FittedAdditiveCurves(FittedSurrogate):
 
 @dataclass(frozen=True, eq=False)
 class OwnCurves:
-    """Rows of a question: the mean (m, F) and variance (m,) that own curves add, which curve and
-    step each row is of, the shift t (m,) of its covariance with its own end, and L^-1 q for rows of
+    """Moments of the own curves of m rows: the mean (m, F) and variance (m,) that they add, the curve
+    and step of each row, the shift t (m,) of its covariance with its own end, and L^-1 q for rows of
     observed curves."""
 
     mean: Array

@@ -1,14 +1,14 @@
 """Kernel densities on the encoded unit cube, and their ratio: the model behind TPE and BOHB.
 
-Observations are split by rank into the few good ones and the rest. Each half gets a density, l(x)
-and g(x), and a candidate is worth l(x) / g(x), which orders candidates as expected improvement
-does. A density is a mixture of products: one kernel per observation and column, and one uniform
-component that keeps every configuration possible:
+Observations are split by rank into good ones and the rest. Each part gets a density, l(x) and g(x),
+and the score of a candidate is l(x) / g(x), which orders candidates like expected improvement. A
+density is a mixture of products: one kernel per observation and column, and one uniform component
+that keeps every configuration possible:
 
     p(x) = w_0 + sum_i w_i prod_k K_k(x_k, c_ik)
 
-All densities are relative to the uniform law over the domain, so 1 means "nothing known" for
-columns of any kind:
+All densities are relative to the uniform distribution over the domain, so 1 means "nothing known"
+for columns of any kind:
 
     continuous    K = Gaussian of bandwidth h around c, truncated to [0, 1]
     discrete      K = the same Gaussian's mass in the cell of x over the cell's width; cells meet
@@ -19,7 +19,7 @@ columns of any kind:
 Bergstra, Bardenet, Bengio and Kegl, "Algorithms for hyper-parameter optimization" (2011), gave the
 ratio; Falkner, Klein and Hutter, "BOHB: robust and efficient hyperparameter optimization at scale"
 (2018), the product kernels; Watanabe, "Tree-structured Parzen estimator: understanding its
-algorithm components and their roles" (2023), what matters in them.
+algorithm components and their roles" (2023), compares their settings.
 
     ratio = DensityRatio(kernel_density(columns, good), kernel_density(columns, bad))
     candidates = ratio.good.sample(64, rng)
@@ -35,21 +35,20 @@ from scipy.special import ndtr, ndtri
 from scrimp.gp.columns import Column
 from scrimp.surrogates.surrogate import Array
 
-__all__ = ["Bandwidth", "DensityRatio", "KernelDensity", "kernel_density"]
-
-_TINY = 1e-300  # the least density: without a uniform component it may vanish
+_MIN_DENSITY = 1e-300
+"""Lower bound of densities, which may vanish without a uniform component."""
 
 
 @dataclass(frozen=True)
 class Bandwidth:
-    """How wide kernels are: h_k = scale * n_k^(-1/(4 + d)) in d columns, n_k observations in column
-    k; at least ``floor``.
+    """Kernel widths h_k = scale * n_k^(-1/(4 + d)) in d columns with n_k observations in column k; at
+    least ``floor``.
 
     The scale is a share of the range and does not follow the spread of the observations: good ones
-    lie close together soon, and a bandwidth that shrinks with them never leaves that place again.
-    ``reference``: it does follow them, as in BOHB, by the normal reference rule, h_k = 1.06 std_k
-    n_k^(-1/(4 + d)). ``neighbours``: every observation has its own, the distance to its farther
-    neighbour, as in Bergstra et al.
+    soon lie close together, and a search whose bandwidth shrinks with them never leaves that place
+    again. ``reference``: follow the spread, as in BOHB, by the normal reference rule, h_k = 1.06
+    std_k n_k^(-1/(4 + d)). ``neighbours``: every observation has its own width, the distance to its
+    farther neighbour, as in Bergstra et al.
     """
 
     scale: float = 0.1
@@ -58,7 +57,7 @@ class Bandwidth:
     neighbours: bool = False
 
     def __call__(self, x: Array) -> Array:
-        """Bandwidths (d,) for observations x (n, d); (n, d) where each has its own."""
+        """Return bandwidths (d,) for observations x (n, d), or (n, d) if each has its own."""
         if self.neighbours and x.shape[1]:
             own = np.column_stack([_farther_neighbour(column) for column in x.T])
             return np.clip(own, self.floor, 1.0).reshape(x.shape)
@@ -73,8 +72,8 @@ class Bandwidth:
 
 
 def _farther_neighbour(values: Array) -> Array:
-    """For each value in [0, 1] (n,) the distance to its left or right neighbour, whichever is
-    greater; the ends of the range are neighbours too. 1 where there is no value.
+    """Return the distance of each value in [0, 1] (n,) to its farther neighbour; the ends of the range
+    are neighbours too. 1 for missing values.
 
     >>> _farther_neighbour(np.array([0.5, 0.125])).tolist()
     [0.5, 0.375]
@@ -89,8 +88,11 @@ def _farther_neighbour(values: Array) -> Array:
 
 @dataclass(frozen=True)
 class KernelDensity:
-    """A mixture density on the cube, relative to the uniform law. ``weights`` (n,) sum to less than
-    1; the rest is uniform. ``separate``: a product of one such mixture per column instead.
+    """A mixture density on the cube, relative to the uniform distribution. ``weights`` (n,) sum to less
+    than 1; the rest is uniform. ``separate``: a product of one mixture per column instead.
+
+    ``centres`` are NaN where a column does not apply. ``widths`` are the bandwidth h, or the share e
+    of a categorical column.
 
     >>> flat = KernelDensity((Column(),), np.empty((0, 1)), np.empty(0), np.ones(1))
     >>> flat(np.array([[0.3]]))
@@ -98,13 +100,13 @@ class KernelDensity:
     """
 
     columns: tuple[Column, ...]
-    centres: Array  # (n, d), NaN where a column does not apply
+    centres: Array  # (n, d)
     weights: Array  # (n,)
-    widths: Array  # (d,) or (n, d): the bandwidth h, or the share e of a categorical column
+    widths: Array  # (d,) or (n, d)
     separate: bool = False
 
     def __call__(self, x: Array) -> Array:
-        """The density (m,) at x (m, d)."""
+        """Return the density (m,) at x (m, d)."""
         log_kernels, density = np.zeros((len(x), len(self.centres))), np.ones(len(x))
         with np.errstate(divide="ignore"):
             for k, column in enumerate(self.columns):
@@ -115,15 +117,14 @@ class KernelDensity:
         return density if self.separate else self._mixed(log_kernels)
 
     def _mixed(self, log_kernels: Array) -> Array:
-        """From log kernels (m, n) to the density (m,)."""
+        """Mix log kernels (m, n) to the density (m,)."""
         mixed: Array = 1.0 - self.weights.sum() + np.exp(log_kernels) @ self.weights
         return mixed
 
     def sample(self, count: int, rng: np.random.Generator, widening: float = 1.0) -> Array:
-        """``count`` draws (count, d); a draw has a value in every column, whether it applies or
-        not.
+        """Draw ``count`` rows (count, d), with a value in every column, whether it applies or not.
 
-        Draws come from kernels so many times as wide; BOHB takes 3.
+        ``widening``: factor of the kernel widths; BOHB uses 3.
         """
         uniform = max(0.0, 1.0 - float(self.weights.sum()))
         law = np.append(self.weights, uniform)
@@ -149,13 +150,11 @@ def kernel_density(
     uniform: float = 1.0,
     separate: bool = False,
 ) -> KernelDensity:
-    """The density of observations x (n, d) with relative ``weights`` (n,); the uniform component
-    weighs as much as the mean one.
+    """Return the density of observations x (n, d) with relative ``weights`` (n,).
 
-    Or ``uniform`` times as much; without observations it is all there is.
-
-    A categorical column with k choices gets e = k / (n + k): uniform without observations, sharp
-    with many.
+    The uniform component weighs ``uniform`` times the average observation; without observations it
+    is the only one. A categorical column with k choices gets e = k / (n + k): uniform without
+    observations, sharp with many.
     """
     count = len(x)
     relative = np.ones(count) if weights is None else weights
@@ -171,15 +170,15 @@ def kernel_density(
 
 @dataclass(frozen=True)
 class DensityRatio:
-    """What makes a configuration good: ``good`` over ``bad``."""
+    """The ratio of the densities of ``good`` and ``bad`` configurations."""
 
     good: KernelDensity
     bad: KernelDensity
 
     def __call__(self, x: Array) -> Array:
-        """log l(x) - log g(x), (m,) at x (m, d); larger is better."""
-        score: Array = np.log(np.maximum(self.good(x), _TINY)) - np.log(
-            np.maximum(self.bad(x), _TINY)
+        """Return log l(x) - log g(x), (m,) at x (m, d); larger is better."""
+        score: Array = np.log(np.maximum(self.good(x), _MIN_DENSITY)) - np.log(
+            np.maximum(self.bad(x), _MIN_DENSITY)
         )
         return score
 
@@ -204,7 +203,7 @@ def _log_kernel(column: Column, x: Array, centres: Array, width: Array) -> Array
 
 
 def _cells(column: Column, x: Array) -> tuple[Array, Array]:
-    """The ends (m,), (m,) of the cells that hold x (m,) of a discrete column."""
+    """Return the ends (m,), (m,) of the cells of a discrete column that contain x (m,)."""
     values = np.asarray(column.values)
     edges = np.concatenate([[0.0], (values[:-1] + values[1:]) / 2, [1.0]])
     place = np.clip(np.searchsorted(edges, x, side="right") - 1, 0, len(values) - 1)
@@ -212,7 +211,7 @@ def _cells(column: Column, x: Array) -> tuple[Array, Array]:
 
 
 def _sample(column: Column, centres: Array, width: Array, rng: np.random.Generator) -> Array:
-    """One draw (n,) around each centre (n,) of one column; uniform where the centre is NaN."""
+    """Draw once (n,) around each centre (n,) of one column; uniformly where the centre is NaN."""
     uniform = rng.random(len(centres))
     if column.kind == "categorical":
         assert column.values is not None

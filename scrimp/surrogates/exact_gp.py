@@ -1,17 +1,23 @@
-"""Gaussian process regression with dense algebra: the model behind every GP method of moderate
-size.
+"""Gaussian process regression with dense algebra: the model behind every GP method.
 
-    # y standardised: see target_transform
-    fitted = ExactGP.over(columns).fit(Data(x, y), rng)
+    fitted = ExactGP.over(columns).fit(Data(x, y), rng)           # y standardised, as by `Transformed`
     fitted.posterior(candidates).mean                             # (m, 1)
-    # same hyperparameters, the factor grows by blocks
-    grown = fitted.condition(Data(new_x, new_y))
+    grown = fitted.condition(Data(new_x, new_y))                  # same hyperparameters
 
-Everything rests on the factor L L^T = K + noise and the whitened residuals w = L^-1 (y - m):
-growing the data appends rows to both, and F fantasies are F columns of w on one factor. The
-posterior is that of the noise-free function,
+The state is the factor L L^T = K + noise and the whitened residuals w = L^-1 (y - m): further data
+append rows to both, and F fantasies are F columns of w on one factor. The posterior is that of the
+noise-free function,
 
     mean(x) = m(x) + k(x)^T alpha,    variance(x) = k(x, x) - |L^-1 k(x)|^2,    alpha = L^-T w.
+
+A fit is recorded as
+
+    {"parameters": {"length_scale": [0.3, 0.7], "noise": [0.01]}, "explored": 40}
+
+The next fit searches from the recorded values only, until the data have grown by half since several
+starts were last tried ("explored"): then from the prior mode and from random points too. A first fit
+to many observations starts with a part of them; the record of that part has "part", the number of
+observations, and is never written to the log.
 
 Formulas: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, algorithm 2.1;
 leave-one-out: section 5.4.2.
@@ -23,9 +29,7 @@ from functools import cached_property
 
 import numpy as np
 
-from scrimp.errors import NumericalError
-from scrimp.gp.budget import DecayPrior
-from scrimp.gp.catalog import kernel_by_name
+from scrimp.errors import NumericalError, StudyError
 from scrimp.gp.cholesky import (
     cholesky,
     cholesky_in_place,
@@ -35,32 +39,23 @@ from scrimp.gp.cholesky import (
     log_determinant,
     multiply_lower,
     solve_lower,
-    solve_lower_transposed,
 )
 from scrimp.gp.columns import Column
+from scrimp.gp.decay import DecayPrior, SharedDecayPosterior
+from scrimp.gp.hyperparameters import Hyperparameter, LogNormal, ParameterVector
 from scrimp.gp.marginal_likelihood import (
-    PART_TOLERANCE,
+    PARTIAL_FIT,
     HyperparameterPosterior,
     LogPosterior,
     SearchSettings,
     first_part,
     maximum_a_posteriori,
-    polished,
+    polish,
     spread_rows,
 )
-from scrimp.gp.priors import Hyperparameter, LogNormal, ParameterVector
 from scrimp.gp.process import MeanAndKernel, Prior
-from scrimp.gp.shared_decay import SharedDecayPosterior
+from scrimp.gp.stationary import kernel_by_name
 from scrimp.json_values import Json, JsonObject
-from scrimp.surrogates.record_reading import whole_at
-from scrimp.surrogates.recorded_fit import (
-    PART,
-    found_in_part,
-    is_record,
-    record_of,
-    recorded_values,
-    search_from,
-)
 from scrimp.surrogates.surrogate import (
     Array,
     Data,
@@ -68,33 +63,30 @@ from scrimp.surrogates.surrogate import (
     Posterior,
     PosteriorPullback,
     Surrogate,
+    as_columns,
+    object_at,
+    whole_at,
 )
 
-__all__ = [
-    "NOISE",
-    "ExactGP",
-    "FittedGP",
-    "as_columns",
-    "check_finite",
-    "fitted_gp",
-    "joined",
-    "part_of",
-]
-
 NOISE = Hyperparameter("noise", LogNormal(-8.0, 2.0), bounds=(1e-6, 1.0))
-"""Noise variance of standardised targets, with the floor that keeps factors well conditioned.
+"""Noise variance of standardised targets. The lower bound keeps factors well conditioned.
 
-Wide, because objectives are deterministic or noisy and nothing in between: on ten test functions
-(50 trials, 8 seeds) it ends lower than LogNormal(-4, 1) on eight, with the noisy one among them.
+The prior is wide, because objectives are either deterministic or noisy: on ten test functions (50
+trials, 8 seeds) it ends lower than LogNormal(-4, 1) on eight, the noisy one included.
 """
+
+PART_KEY = "part"
+"""Key of the number of observations in the record of a fit to a part of them."""
+
+_EXPLORE_GROWTH = 1.5
+"""Several starts are tried again when the data have grown by this factor (convention)."""
 
 
 @dataclass(frozen=True, eq=False)
 class ExactGP(Surrogate):
     """A Gaussian process with a learned noise variance, fitted by maximum a posteriori.
 
-    ``Data.noise`` is added to the learned variance. A fit goes on from a recorded ``start``; see
-    `recorded_fit`.
+    ``Data.noise`` is added to the learned variance.
     """
 
     prior: Prior
@@ -103,7 +95,7 @@ class ExactGP(Surrogate):
 
     @classmethod
     def over(cls, columns: Sequence[Column], kernel: str = "matern52-ard") -> "ExactGP":
-        """A constant mean and the kernel of that name over these columns."""
+        """Return a model with a constant mean and the kernel of that name over these columns."""
         return cls(MeanAndKernel(kernel_by_name(kernel, columns)))
 
     @cached_property
@@ -115,40 +107,28 @@ class ExactGP(Surrogate):
         self, data: Data, rng: np.random.Generator, start: JsonObject | None = None
     ) -> "FittedGP":
         posterior = self.hyperparameter_posterior(data)
-        if isinstance(posterior, HyperparameterPosterior):
-            start = self._start_in_part(data, rng, start)
-        if start is not None and PART in start:
-            found = polished(
-                posterior,
-                recorded_values(self.vector, start)[0],
-                whole_at(start, PART),
-                self.search,
-            )
+        size = first_part(len(data)) if isinstance(posterior, HyperparameterPosterior) else None
+        if size is not None and not is_record(self.vector, start):
+            part = self.roughly().fit(data.select(spread_rows(len(data), size)), rng)
+            start = {**part.state, PART_KEY: size}
+        if start is not None and PART_KEY in start:
+            recorded, _ = recorded_values(self.vector, start)
+            found = polish(posterior, recorded, whole_at(start, PART_KEY), self.search)
             return self._fitted(data, found, len(data))
         starts, explored = search_from(self.vector, len(data), start, rng, self.search)
         return self._fitted(data, maximum_a_posteriori(posterior, starts, self.search), explored)
 
-    def _start_in_part(
-        self, data: Data, rng: np.random.Generator, start: Mapping[str, Json] | None
-    ) -> Mapping[str, Json] | None:
-        """Where a fit to many data begins that has no record to go on from: with a fit to some of
-        them."""
-        size = first_part(len(data))
-        if size is None or is_record(self.vector, start):
-            return start
-        return found_in_part(self.roughly().fit(part_of(data, size), rng).state, size)
-
     def roughly(self) -> "ExactGP":
-        """The same with a search for a part of the data, which is polished on all of them."""
-        tolerance = max(self.search.tolerance, PART_TOLERANCE)
+        """Return a copy with a coarser search, for a part of the data."""
+        tolerance = max(self.search.tolerance, PARTIAL_FIT.part_tolerance)
         return replace(self, search=replace(self.search, tolerance=tolerance))
 
     def restore(self, data: Data, state: Mapping[str, Json]) -> "FittedGP":
         return self._fitted(data, *recorded_values(self.vector, state))
 
     def hyperparameter_posterior(self, data: Data) -> LogPosterior:
-        """What a fit maximises and a sampler samples; rows that repeat a configuration are cheap
-        where the prior allows it."""
+        """Return the density that a fit maximises and a sampler draws from; rows that repeat a
+        configuration are cheap if the prior allows it."""
         check_finite(data)
         if isinstance(self.prior, DecayPrior) and self.prior.additive and data.noise is None:
             return SharedDecayPosterior.of(self.prior, self.noise, data.x, as_columns(data.y))
@@ -161,7 +141,7 @@ class ExactGP(Surrogate):
 
 
 def fitted_gp(prior: Prior, noise: float, data: Data, state: Mapping[str, Json]) -> "FittedGP":
-    """The posterior of a prior with its values and a noise variance, given data: no fit, one
+    """Return the posterior of a prior with its values and a noise variance, given data: no fit, one
     factorisation."""
     check_finite(data)
     covariance = prior.covariance(data.x, data.x)
@@ -172,7 +152,7 @@ def fitted_gp(prior: Prior, noise: float, data: Data, state: Mapping[str, Json])
 
 
 def check_finite(data: Data) -> None:
-    """Refuse observations that are not finite."""
+    """Raise `NumericalError` for observations that are not finite."""
     for name, values in (("inputs", data.x), ("targets", data.y), ("noise variances", data.noise)):
         if values is not None and not np.isfinite(values).all():
             row = int(np.argwhere(~np.isfinite(values))[0, 0])
@@ -181,11 +161,6 @@ def check_finite(data: Data) -> None:
                 " observations out, or wrap the model in Transformed(..., (Winsorise(), ...)) to"
                 " count them as bad"
             )
-
-
-def as_columns(y: Array) -> Array:
-    """(n,) or (n, F) to (n, F)."""
-    return y[:, None] if y.ndim == 1 else y
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,11 +194,11 @@ class FittedGP(FittedSurrogate):
     @cached_property
     def alpha(self) -> Array:
         """K^-1 (y - m), as (n, F)."""
-        return solve_lower_transposed(self.factor, self.whitened)
+        return solve_lower(self.factor, self.whitened, transposed=True)
 
     @cached_property
     def inverse_factor(self) -> Array:
-        """L^-1: multiplying by it is faster than solving, and many candidates are asked about."""
+        """L^-1: with many candidates, multiplying by it is faster than solving."""
         return inverse_factor(self.factor)
 
     @property
@@ -236,17 +211,14 @@ class FittedGP(FittedSurrogate):
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
         cross = self.prior.covariance(x, self.observed.x)
         mean = self.prior.mean(x)[:, None] + cross @ self.alpha
-        reduced = self._reduced(cross.T)
+        # A few columns are solved for directly; with many, the inverse factor is faster.
+        if "inverse_factor" not in self.__dict__ and 8 * len(x) < len(self.factor):
+            reduced = solve_lower(self.factor, cross.T)
+        else:
+            reduced = multiply_lower(self.inverse_factor, cross.T, overwrite=True)
         variance = self.prior.variance(x) - np.einsum("ij,ij->j", reduced, reduced)
         covariance = self.prior.covariance(x, x) - reduced.T @ reduced if joint else None
         return Posterior(mean, np.maximum(variance, 0.0), covariance)
-
-    def _reduced(self, cross: Array) -> Array:
-        """L^-1 b for b (n, m), which may be overwritten; for a few columns the inverse is not worth
-        computing."""
-        if "inverse_factor" not in self.__dict__ and 8 * cross.shape[1] < len(cross):
-            return solve_lower(self.factor, cross)
-        return multiply_lower(self.inverse_factor, cross, overwrite=True)
 
     def mean(self, x: Array) -> Array:
         return self.prior.mean(x)[:, None] + self.prior.covariance(x, self.observed.x) @ self.alpha
@@ -256,7 +228,7 @@ class FittedGP(FittedSurrogate):
             x, self.observed.x
         )
         mean = prior_mean[:, None] + cross @ self.alpha
-        reduced = multiply_lower(self.inverse_factor, cross.T)  # (n, m)
+        reduced = multiply_lower(self.inverse_factor, cross.T)
         variance = prior_variance - np.einsum("ij,ij->j", reduced, reduced)
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
@@ -281,26 +253,18 @@ class FittedGP(FittedSurrogate):
         grown = FittedGP(
             self.prior, self.noise, joined(self.observed, data), factor, whitened, self.recorded
         )
-        if (
-            "inverse_factor" in self.__dict__
-        ):  # what is known already grows too, instead of being computed anew
+        # A cached inverse grows too, instead of being computed again.
+        if "inverse_factor" in self.__dict__:
             grown.__dict__["inverse_factor"] = grow_inverse(self.inverse_factor, factor)
         return grown
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
-        posterior = self.posterior(x, joint=True)
-        if posterior.mean.shape[1] != 1:
-            raise ValueError(
-                f"joint draws need one set of targets, and this model has {posterior.mean.shape[1]}"
-                " fantasies"
-            )
-        assert posterior.covariance is not None
-        root = cholesky(posterior.covariance, scale=float(self.prior.variance(x).mean()))
-        return posterior.mean[:, 0] + rng.standard_normal((count, len(x))) @ root.T
+        scale = float(self.prior.variance(x).mean())
+        return joint_draws(self.posterior(x, joint=True), scale, count, rng)
 
     def leave_one_out(self) -> Posterior:
-        """At every observation, the posterior given all the others, hyperparameters fixed: mean (n,
-        F), variance (n,).
+        """Return the posterior at every observation given all the others, with fixed
+        hyperparameters: mean (n, F), variance (n,).
 
         mean_i = y_i - alpha_i / K^-1_ii and variance_i = 1 / K^-1_ii less the observation's own
         noise.
@@ -311,16 +275,20 @@ class FittedGP(FittedSurrogate):
         return Posterior(mean, np.maximum(1.0 / precision - own, 0.0))
 
 
-def part_of(data: Data, size: int) -> Data:
-    """``size`` of the observations, evenly over all of them: the rows that a posterior takes for
-    its part."""
-    rows = spread_rows(len(data), size)
-    return Data(data.x[rows], data.y[rows], None if data.noise is None else data.noise[rows])
+def joint_draws(posterior: Posterior, scale: float, count: int, rng: np.random.Generator) -> Array:
+    """Draw ``count`` times (count, m) from a joint posterior; ``scale`` is that of the jitter."""
+    if posterior.mean.shape[1] != 1:
+        raise ValueError(
+            f"joint draws need one set of targets, and this model has {posterior.mean.shape[1]}"
+            " fantasies"
+        )
+    assert posterior.covariance is not None
+    root = cholesky(posterior.covariance, scale=scale)
+    return posterior.mean[:, 0] + rng.standard_normal((count, len(root))) @ root.T
 
 
 def joined(old: Data, new: Data) -> Data:
-    """Observations one after the other; the old targets are repeated for each fantasy of the
-    new."""
+    """Concatenate observations; the old targets are repeated for each fantasy of the new ones."""
     y_new, y_old = as_columns(new.y), as_columns(old.y)
     y = np.concatenate([np.broadcast_to(y_old, (len(old), y_new.shape[1])), y_new])
     noise = None
@@ -330,3 +298,51 @@ def joined(old: Data, new: Data) -> Data:
     return Data(
         np.concatenate([old.x, new.x]), y[:, 0] if new.y.ndim == 1 and old.y.ndim == 1 else y, noise
     )
+
+
+def record_of(vector: ParameterVector, values: Array, explored: int) -> dict[str, Json]:
+    """Return the record of a fit with these values (p,)."""
+    return {"parameters": vector.to_json(values), "explored": explored}
+
+
+def is_record(vector: ParameterVector, state: JsonObject | None) -> bool:
+    """True if there is a record, and it is of these parameters."""
+    return state is not None and vector.from_json(state.get("parameters")) is not None
+
+
+def search_from(
+    vector: ParameterVector,
+    size: int,
+    state: JsonObject | None,
+    rng: np.random.Generator,
+    search: SearchSettings,
+) -> tuple[list[Array], int]:
+    """Return the starts of a fit to ``size`` observations, and "explored": the number of observations
+    when several starts were last tried, this time included."""
+    recorded = None if state is None else vector.from_json(state.get("parameters"))
+    if state is None or recorded is None:
+        starts, explored = [], 0
+    else:
+        starts, explored = [recorded], whole_at(state, "explored")
+    if size < _EXPLORE_GROWTH * explored:
+        return starts, explored
+    starts.append(vector.initial)
+    for _ in range(search.random_starts):
+        starts.append(vector.sample(rng))
+    return starts, size
+
+
+def recorded_values(vector: ParameterVector, state: JsonObject) -> tuple[Array, int]:
+    """Return the values (p,) of a recorded fit and its "explored"; raise `StudyError` if it is of
+    another model."""
+    named = object_at(state, "parameters")
+    values = vector.from_json(named)
+    if values is None:
+        sizes = {name: len(part) for name, part in named.items() if isinstance(part, Sequence)}
+        raise StudyError(
+            f"the recorded fit has parameters {sizes}"
+            " where this model has"
+            f" { {parameter.name: parameter.size for parameter in vector.parameters} }; the space,"
+            " the kernel or the levels have changed: fit again"
+        )
+    return values, whole_at(state, "explored")

@@ -1,8 +1,9 @@
-"""One Gaussian process per budget level, tied together by one kernel: values at different rungs are
-scaled and shifted versions of each other that depend on the configuration alike, and know nothing
-of each other's data.
+"""One Gaussian process per budget level, with one kernel for all: values at different levels are
+scaled and shifted versions of each other, and levels do not share data.
 
-    f(x, r) ~ GP(mu_r, c_r k(x, x')),    y = f + N(0, s)       k shared, without a scale; s shared, or one s_r per level
+    f(x, r) ~ GP(mu_r, c_r k(x, x')),    y = f + N(0, s)
+
+k is shared and has no scale; s is shared, or one s_r per level (``separate_noise``).
 
 The log likelihood is the sum over levels, so a fit costs the sum of n_r^3 instead of (sum of
 n_r)^3. The last column of the input is the share of the full budget; a row belongs to the nearest
@@ -21,8 +22,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.errors import StudyError
-from scrimp.gp.cholesky import cholesky
+from scrimp.gp.hyperparameters import Hyperparameter, LogNormal, ParameterVector
 from scrimp.gp.kernel import Kernel, Scaled
 from scrimp.gp.marginal_likelihood import (
     HyperparameterPosterior,
@@ -30,12 +30,20 @@ from scrimp.gp.marginal_likelihood import (
     SearchSettings,
     maximum_a_posteriori,
 )
-from scrimp.gp.mean import CONSTANT_MEAN, ConstantMean
-from scrimp.gp.priors import Hyperparameter, LogNormal, ParameterVector
-from scrimp.gp.process import MeanAndKernel
+from scrimp.gp.process import CONSTANT_MEAN, MeanAndKernel
 from scrimp.json_values import JsonObject
-from scrimp.surrogates.exact_gp import NOISE, FittedGP, as_columns, check_finite, fitted_gp, joined
-from scrimp.surrogates.record_reading import whole_at
+from scrimp.surrogates.budget_levels import nearest_level
+from scrimp.surrogates.exact_gp import (
+    NOISE,
+    FittedGP,
+    check_finite,
+    fitted_gp,
+    joined,
+    joint_draws,
+    record_of,
+    recorded_values,
+    search_from,
+)
 from scrimp.surrogates.surrogate import (
     Array,
     Data,
@@ -43,9 +51,8 @@ from scrimp.surrogates.surrogate import (
     Posterior,
     PosteriorPullback,
     Surrogate,
+    as_columns,
 )
-
-__all__ = ["FittedIndependentGPs", "IndependentGPs"]
 
 LEVEL_SCALE = Hyperparameter("level_scale", LogNormal(0.0, 1.0), bounds=(1e-3, 1e3), initial=1.0)
 
@@ -71,37 +78,26 @@ class IndependentGPs(Surrogate):
     def fit(
         self, data: Data, rng: np.random.Generator, start: JsonObject | None = None
     ) -> "FittedIndependentGPs":
-        recorded = None if start is None else self.vector.from_json(start.get("parameters"))
-        explored = 0 if start is None or recorded is None else whole_at(start, "explored")
-        starts = [] if recorded is None else [recorded]
-        if len(data) >= 1.5 * explored:
-            starts += [self.vector.initial]
-            starts += [self.vector.sample(rng) for _ in range(self.search.random_starts)]
-            explored = len(data)
+        starts, explored = search_from(self.vector, len(data), start, rng, self.search)
         return self._fitted(
             data, maximum_a_posteriori(self.log_posterior(data), starts, self.search), explored
         )
 
     def restore(self, data: Data, state: JsonObject) -> "FittedIndependentGPs":
-        values = self.vector.from_json(state.get("parameters"))
-        if values is None:
-            raise StudyError(
-                "the recorded fit is of another model, space or set of levels: fit anew"
-            )
-        return self._fitted(data, values, whole_at(state, "explored"))
+        return self._fitted(data, *recorded_values(self.vector, state))
 
     def log_posterior(self, data: Data) -> "LevelsPosterior":
-        """What a fit maximises."""
+        """Return the density that a fit maximises."""
         check_finite(data)
         return LevelsPosterior(self, data)
 
     def level_of(self, x: Array) -> NDArray[np.intp]:
-        """The index of the nearest level for each row."""
+        """Return the index of the nearest level for each row."""
         return nearest_level(np.array(self.levels), x)
 
     def slots(self, level: int) -> NDArray[np.intp]:
-        """Where a level's mean, scale, kernel parameters and noise variance stand in the parameter
-        vector."""
+        """Return the indices of a level's mean, scale, kernel parameters and noise variance in the
+        parameter vector."""
         count, total = len(self.levels), self.vector.size
         noises = count if self.separate_noise else 1
         shared = np.arange(2 * count, total - noises)
@@ -110,25 +106,20 @@ class IndependentGPs(Surrogate):
         )
 
     def level_prior(self, values: Array) -> MeanAndKernel:
-        """The prior of a level from its own mean, scale and the kernel's parameters."""
+        """Return the prior of a level given its mean, its scale and the kernel's parameters."""
         kernel = Scaled(self.kernel.with_values(values[2:]), LEVEL_SCALE, float(values[1]))
-        return MeanAndKernel(kernel, ConstantMean(value=float(values[0])))
+        return MeanAndKernel(kernel, constant=float(values[0]))
 
     def _fitted(self, data: Data, values: Array, explored: int) -> "FittedIndependentGPs":
         check_finite(data)
-        state: JsonObject = {"parameters": self.vector.to_json(values), "explored": explored}
+        state = record_of(self.vector, values, explored)
         empty = FittedIndependentGPs(self, values, {}, Data(data.x[:0], data.y[:0]), state)
         return empty.condition(data)
 
 
-def nearest_level(levels: Array, x: Array) -> NDArray[np.intp]:
-    """The index of the level nearest to the last column of each row."""
-    return np.asarray(np.abs(x[:, -1:] - levels).argmin(axis=1), dtype=np.intp)
-
-
 @dataclass(frozen=True, eq=False)
 class LevelsPosterior(LogPosterior):
-    """The sum of the levels' log likelihoods, and the densities of the parameters once."""
+    """The sum of the levels' log likelihoods, plus the log densities of the parameters."""
 
     model: IndependentGPs
     data: Data
@@ -143,7 +134,7 @@ class LevelsPosterior(LogPosterior):
 
     def part(self, size: int) -> "LevelsPosterior":
         rows = np.linspace(0, len(self.data) - 1, size).astype(np.intp)
-        return LevelsPosterior(self.model, _rows(self.data, rows))
+        return LevelsPosterior(self.model, self.data.select(rows))
 
     @cached_property
     def _parts(self) -> list[tuple[NDArray[np.intp], HyperparameterPosterior]]:
@@ -153,18 +144,12 @@ class LevelsPosterior(LogPosterior):
             known = 0.0 if part.noise is None else part.noise
             slots = self.model.slots(level)
             prior = self.model.level_prior(self.vector.initial[slots[:-1]])
-            parts.append(
-                (
-                    slots,
-                    HyperparameterPosterior(
-                        prior, noise, part.x[:, :-1], as_columns(part.y), known
-                    ),
-                )
-            )
+            x, y = part.x[:, :-1], as_columns(part.y)
+            parts.append((slots, HyperparameterPosterior(prior, noise, x, y, known)))
         return parts
 
     def value_and_gradient(self, values: Array) -> tuple[float, Array]:
-        total, gradient = self.vector.log_density(values), self.vector.gradient(values)
+        total, gradient = self.vector.log_density_and_gradient(values)
         for slots, part in self._parts:
             value, slope = part.likelihood_and_gradient(values[slots])
             total += value
@@ -173,18 +158,14 @@ class LevelsPosterior(LogPosterior):
 
 
 def _by_level(data: Data, levels: NDArray[np.intp]) -> Iterator[tuple[int, Data]]:
-    """The observations of each level that has some."""
+    """Yield the observations of each level that has some."""
     for level in np.unique(levels):
-        yield int(level), _rows(data, np.flatnonzero(levels == level))
-
-
-def _rows(data: Data, rows: NDArray[np.intp]) -> Data:
-    return Data(data.x[rows], data.y[rows], None if data.noise is None else data.noise[rows])
+        yield int(level), data.select(np.flatnonzero(levels == level))
 
 
 @dataclass(frozen=True, eq=False)
 class FittedIndependentGPs(FittedSurrogate):
-    """Fitted processes by level; a level without data is not among them."""
+    """Fitted processes by level, except for levels without data."""
 
     model: IndependentGPs
     values: Array
@@ -202,12 +183,12 @@ class FittedIndependentGPs(FittedSurrogate):
 
     @property
     def length_scales(self) -> Array:
-        """Those of the shared kernel; levels know nothing of each other."""
+        """Length-scales of the shared kernel; unknown along the budget."""
         return np.append(self.prior(0).length_scales(self.observed.x.shape[1] - 1), np.nan)
 
     @property
     def noise_variance(self) -> float:
-        """The largest over levels."""
+        """The largest noise variance over levels."""
         slots = range(len(self.model.levels))
         return max(float(self.values[self.model.slots(level)[-1]]) for level in slots)
 
@@ -217,7 +198,7 @@ class FittedIndependentGPs(FittedSurrogate):
         return as_columns(self.observed.y).shape[1] if len(self.observed) else 1
 
     def prior(self, level: int) -> MeanAndKernel:
-        """The prior of a level."""
+        """Return the prior of a level."""
         return self.model.level_prior(self.values[self.model.slots(level)[:-1]])
 
     def _groups(self, x: Array) -> Iterator[tuple[int, NDArray[np.intp]]]:
@@ -226,7 +207,7 @@ class FittedIndependentGPs(FittedSurrogate):
             yield int(level), np.flatnonzero(levels == level)
 
     def _part(self, level: int, x: Array, joint: bool) -> Posterior:
-        """The posterior of one level at configurations (k, d)."""
+        """Return the posterior of one level at configurations (k, d)."""
         if level in self.parts:
             return self.parts[level].posterior(x, joint=joint)
         prior = self.prior(level)
@@ -243,24 +224,12 @@ class FittedIndependentGPs(FittedSurrogate):
                 covariance[np.ix_(rows, rows)] = part.covariance
         return Posterior(mean, variance, covariance)
 
-    def mean(self, x: Array) -> Array:
-        mean = np.empty((len(x), self.fantasies))
-        for level, rows in self._groups(x):
-            known = level in self.parts
-            mean[rows] = (
-                self.parts[level].mean(x[rows, :-1])
-                if known
-                else self.prior(level).mean(x[rows, :-1])[:, None]
-            )
-        return mean
-
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
         mean, variance = np.empty((len(x), self.fantasies)), np.empty(len(x))
         pulls = []
         for level, rows in self._groups(x):
-            if (
-                level not in self.parts
-            ):  # a constant mean and a stationary kernel: no slope anywhere
+            if level not in self.parts:
+                # A constant mean and a stationary kernel have no slope.
                 part = self._part(level, x[rows, :-1], False)
             else:
                 part, pull_part = self.parts[level].posterior_and_pullback(x[rows, :-1])
@@ -286,7 +255,8 @@ class FittedIndependentGPs(FittedSurrogate):
                 noise = float(self.values[self.model.slots(level)[-1]])
                 parts[level] = fitted_gp(self.prior(level), noise, here, {})
         for level, old in parts.items():
-            if old.whitened.shape[1] < fantasies:  # untouched levels are the same in every fantasy
+            # Levels without new data are the same in every fantasy.
+            if old.whitened.shape[1] < fantasies:
                 parts[level] = replace(old, whitened=np.repeat(old.whitened, fantasies, axis=1))
         whole = joined(self.observed, data) if len(self.observed) else data
         return FittedIndependentGPs(self.model, self.values, parts, whole, self.recorded)
@@ -294,12 +264,7 @@ class FittedIndependentGPs(FittedSurrogate):
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
         draws = np.empty((count, len(x)))
         for level, rows in self._groups(x):
-            if level in self.parts:
-                draws[:, rows] = self.parts[level].sample(x[rows, :-1], count, rng)
-            else:
-                prior = self.prior(level)
-                root = cholesky(prior.covariance(x[rows, :-1], x[rows, :-1]))
-                draws[:, rows] = (
-                    prior.mean(x[rows, :-1]) + rng.standard_normal((count, len(rows))) @ root.T
-                )
+            configs = x[rows, :-1]
+            scale = float(self.prior(level).variance(configs).mean())
+            draws[:, rows] = joint_draws(self._part(level, configs, True), scale, count, rng)
         return draws

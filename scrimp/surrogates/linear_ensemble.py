@@ -1,9 +1,9 @@
 """A weighted sum of independent models as one: mean sum w_k mean_k, variance sum w_k^2 variance_k.
 
-The reading of an ensemble in which f itself is the weighted sum of the models' functions; a
-mixture, in which f is one of them with probability w_k, is `scrimp.acquisition.mixture`. Feurer,
-Letham, Hutter, Bakshy, Practical Transfer Learning for Bayesian Optimization, 2018, use it across
-tasks, and the reference code of Hyper-Tune across rungs.
+Here f is the weighted sum of the models' functions; in a mixture (`acquisition.weighted`,
+`BoundMixture`) f is one of them with probability w_k. Feurer, Letham, Hutter, Bakshy, Practical
+Transfer Learning for Bayesian Optimization, 2018, use it across tasks, the code of Hyper-Tune's
+authors across levels.
 
     LinearEnsemble((0.7, 0.3), (AtBudget(fitted, 1 / 3), AtBudget(fitted, 1.0)))
 """
@@ -15,13 +15,11 @@ import numpy as np
 from scrimp.json_values import JsonObject
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback
 
-__all__ = ["LinearEnsemble"]
-
 
 @dataclass(frozen=True, eq=False)
 class LinearEnsemble(FittedSurrogate):
     """``models`` in the same units, with a weight each; weights need not sum to 1. Data and units
-    are those of the first."""
+    are those of the first model."""
 
     weights: tuple[float, ...]
     models: tuple[FittedSurrogate, ...]
@@ -49,24 +47,15 @@ class LinearEnsemble(FittedSurrogate):
         return self._summed([model.posterior(x, joint=joint) for model in self.models])
 
     def _summed(self, parts: list[Posterior]) -> Posterior:
-        mean = sum(
-            (w * part.mean for w, part in self._weighted(parts)), np.zeros_like(parts[0].mean)
-        )
-        variances = [
-            w**2 * part.variance for w, part in self._weighted(parts) if part.variance is not None
-        ]
-        covariances = [
-            w**2 * part.covariance
-            for w, part in self._weighted(parts)
-            if part.covariance is not None
-        ]
-        variance = np.asarray(np.sum(variances, axis=0), dtype=np.float64)
-        return Posterior(
-            mean, variance, np.asarray(np.sum(covariances, axis=0)) if covariances else None
-        )
-
-    def _weighted(self, parts: list[Posterior]) -> list[tuple[float, Posterior]]:
-        return list(zip(self.weights, parts, strict=True))
+        mean, variance = np.zeros_like(parts[0].mean), np.zeros(len(parts[0].mean))
+        covariance = None if parts[0].covariance is None else np.zeros_like(parts[0].covariance)
+        for weight, part in zip(self.weights, parts, strict=True):
+            mean += weight * part.mean
+            if part.variance is not None:
+                variance += weight**2 * part.variance
+            if covariance is not None and part.covariance is not None:
+                covariance += weight**2 * part.covariance
+        return Posterior(mean, variance, covariance)
 
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
         pairs = [model.posterior_and_pullback(x) for model in self.models]
@@ -81,7 +70,7 @@ class LinearEnsemble(FittedSurrogate):
         return self._summed([posterior for posterior, _ in pairs]), pull
 
     def condition(self, data: Data) -> "LinearEnsemble":
-        """Every model with the same further observations."""
+        """Add the same observations to every model."""
         return LinearEnsemble(self.weights, tuple(model.condition(data) for model in self.models))
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:

@@ -1,28 +1,28 @@
-"""A model averaged over posterior samples of its hyperparameters, instead of resting on the single
-best ones.
+"""A model averaged over posterior samples of its hyperparameters, instead of the single best ones.
 
-    # 300 draws, 250 dropped, every 5th kept: 10 members
-    model = PosteriorEnsemble(ExactGP.over(columns))
+    model = PosteriorEnsemble(ExactGP.over(columns))   # 300 draws, 250 dropped, every 5th kept
     fitted = model.fit(data, rng)
-    # acquisitions average over them, one incumbent each
-    fitted.members
+    fitted.members                                     # 10; acquisitions average over them
 
 Sampling runs over encoded parameters, where the posterior is nearly round; the log of the
-encoding's slope is added, so the samples are of the density of the natural values. Snoek,
+encoding's slope is added, so the samples follow the density of the natural values. Snoek,
 Larochelle, Adams, Practical Bayesian Optimization of Machine Learning Algorithms, 2012.
+
+`slice_sample` draws from a density known up to a factor, without tuning. From a point of log
+density f, a level f - Exponential(1) is drawn; an interval of ``width`` is laid at random around
+the point along a random unit direction and stepped out while its ends lie above the level; points
+are drawn in it, and the interval is shrunk towards the old point, until one lies above the level.
+Neal, Slice Sampling, 2003; Murray and Adams, Slice Sampling Covariance Hyperparameters, 2010.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from scrimp.errors import NumericalError, StudyError
-from scrimp.gp.slice_sampling import SliceSettings, slice_sample
 from scrimp.json_values import JsonObject
-from scrimp.surrogates.exact_gp import ExactGP
-from scrimp.surrogates.record_reading import list_at
-from scrimp.surrogates.recorded_fit import record_of
+from scrimp.surrogates.exact_gp import ExactGP, record_of
 from scrimp.surrogates.surrogate import (
     Array,
     Data,
@@ -30,15 +30,88 @@ from scrimp.surrogates.surrogate import (
     Posterior,
     PosteriorPullback,
     Surrogate,
+    list_at,
 )
 
-__all__ = ["FittedEnsemble", "PosteriorEnsemble"]
+
+@dataclass(frozen=True)
+class SliceSettings:
+    """``draws`` in all, of which the first ``burn_in`` are dropped and then every ``thin``-th kept:
+    300, 250, 5 give 10.
+
+    ``width``: of the first interval. ``steps_out``: the interval grows at most this often to each
+    side.
+    """
+
+    draws: int = 300
+    burn_in: int = 250
+    thin: int = 5
+    width: float = 1.0
+    steps_out: int = 200
+
+
+def slice_sample(
+    log_density: Callable[[Array], float],
+    start: Array,
+    rng: np.random.Generator,
+    settings: SliceSettings | None = None,
+) -> Array:
+    """Return draws (k, p) of a chain that starts at ``start`` (p,); the log density is minus infinity
+    outside the support."""
+    settings = settings or SliceSettings()
+    point, height = start, log_density(start)
+    if not np.isfinite(height):
+        raise NumericalError(
+            f"slice sampling cannot start at {start}, where the log density is {height}; start inside"
+            " the support"
+        )
+    kept = []
+    for draw in range(settings.draws):
+        point, height = _next_point(log_density, point, height, rng, settings)
+        if draw >= settings.burn_in and (draw - settings.burn_in + 1) % settings.thin == 0:
+            kept.append(point)
+    return np.array(kept)
+
+
+def _next_point(
+    log_density: Callable[[Array], float],
+    point: Array,
+    height: float,
+    rng: np.random.Generator,
+    settings: SliceSettings,
+) -> tuple[Array, float]:
+    """Make one transition of the chain; return the next point and its log density."""
+    direction = rng.standard_normal(len(point))
+    direction /= np.linalg.norm(direction)
+    level = height - rng.exponential()
+    low = -settings.width * rng.random()
+    high = low + settings.width
+    for _ in range(settings.steps_out):
+        if log_density(point + low * direction) <= level:
+            break
+        low -= settings.width
+    for _ in range(settings.steps_out):
+        if log_density(point + high * direction) <= level:
+            break
+        high += settings.width
+    while True:
+        offset = rng.uniform(low, high)
+        candidate = point + offset * direction
+        value = log_density(candidate)
+        if value > level:
+            return candidate, value
+        if offset < 0.0:
+            low = offset
+        else:
+            high = offset
+        if high - low < 1e-12:
+            return point, height
 
 
 @dataclass(frozen=True, eq=False)
 class PosteriorEnsemble(Surrogate):
-    """Slice sampling over the hyperparameters of ``model``; the chain begins at the best ones, or
-    at the last recorded state."""
+    """Slice sampling over the hyperparameters of ``model``; the chain starts at the last recorded
+    sample, or without one at the best hyperparameters."""
 
     model: ExactGP
     sampling: SliceSettings = field(default_factory=SliceSettings)
@@ -73,7 +146,7 @@ class PosteriorEnsemble(Surrogate):
     def restore(self, data: Data, state: JsonObject) -> "FittedEnsemble":
         members = _members(state)
         if not members:
-            raise StudyError("the recorded fit is of a model without posterior samples: fit anew")
+            raise StudyError("the recorded fit has no posterior samples: fit again")
         return FittedEnsemble(tuple(self.model.restore(data, member) for member in members))
 
 
@@ -84,7 +157,7 @@ def _members(state: JsonObject) -> list[JsonObject]:
 
 @dataclass(frozen=True, eq=False)
 class FittedEnsemble(FittedSurrogate):
-    """The mixture of its members, with its first two moments as posterior."""
+    """A mixture of models; the posterior has its first two moments."""
 
     models: tuple[FittedSurrogate, ...]
 
@@ -116,7 +189,7 @@ class FittedEnsemble(FittedSurrogate):
         posterior, spread = _mixture(parts)
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
-            # the spread's own mean is zero, so its derivative through the average mean cancels
+            # The spread has mean zero, so its derivative through the average mean cancels.
             within = d_mean + 2.0 / spread.shape[2] * d_variance[:, None] * spread
             gradients = [one(within[i], d_variance) for i, one in enumerate(pulls)]
             return np.asarray(np.mean(gradients, axis=0), dtype=np.float64)
@@ -132,7 +205,7 @@ class FittedEnsemble(FittedSurrogate):
         return FittedEnsemble(tuple(model.condition(data) for model in self.models))
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
-        """Draws of the mixture: each from a member chosen at random."""
+        """Draw from the mixture: each draw from a member chosen at random."""
         chosen = np.bincount(rng.integers(len(self.models), size=count), minlength=len(self.models))
         draws = [
             model.sample(x, int(k), rng) for model, k in zip(self.models, chosen, strict=True) if k
@@ -141,11 +214,11 @@ class FittedEnsemble(FittedSurrogate):
 
 
 def _mixture(parts: Sequence[Posterior]) -> tuple[Posterior, Array]:
-    """Mean and (co)variance of the mixture, and how far each member's mean lies from the common one
-    (s, m, F).
+    """Return mean and (co)variance of the mixture, and the difference of each member's mean from
+    the common one (s, m, F).
 
-    The variance is that within members plus that between them, the latter averaged over fantasies,
-    which share one variance.
+    The variance is that within members plus that between them; the latter is averaged over
+    fantasies, which share one variance.
     """
     means = np.stack([part.mean for part in parts])
     mean = means.mean(0)

@@ -1,31 +1,28 @@
-"""The contract between learning and deciding: a surrogate is fitted to arrays and gives a
-posterior.
+"""The contract of surrogates: fitted to arrays, they give a posterior.
 
-Fitting returns a new thing: there is no object that is "not fitted yet". Shapes, everywhere in this
-layer:
+Fitting returns a new object; no object is "not fitted yet". Shapes, everywhere in this layer:
 
     x         (n, d)   encoded inputs, rows of the unit cube
     y         (n,)     targets, lower is better; or (n, F): F fantasies of the same inputs, one factorisation
     mean      (m, F)   one column per fantasy (F = 1 without fantasies)
     variance  (m,)     of the noise-free function; it does not depend on targets, so all fantasies share it
 
-Two pieces composed:
-
-    # hyperparameters by maximum a posteriori
-    fitted = ExactGP(...).fit(data, rng)
+    fitted = ExactGP.over(columns).fit(data, rng)
     score = LogExpectedImprovement().bind({"loss": fitted}, context)
+
+A fit is recorded as plain JSON values (`FittedSurrogate.state`); the functions at the end read such
+records.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scrimp.errors import StudyError
 from scrimp.json_values import Json, JsonObject
-
-__all__ = ["Array", "Data", "FittedSurrogate", "Posterior", "PosteriorPullback", "Surrogate"]
 
 Array = NDArray[np.float64]
 
@@ -36,8 +33,7 @@ marginals."""
 
 @dataclass(frozen=True)
 class Data:
-    """What a surrogate learns from. ``noise`` holds known noise variances per observation, in units
-    of y squared."""
+    """Observations. ``noise`` has the known noise variance of each, in units of y squared."""
 
     x: Array  # (n, d)
     y: Array  # (n,) or (n, F)
@@ -46,11 +42,21 @@ class Data:
     def __len__(self) -> int:
         return len(self.x)
 
+    def select(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> "Data":
+        """Return the observations at these rows, given as indices or a mask."""
+        noise = None if self.noise is None else self.noise[rows]
+        return Data(self.x[rows], self.y[rows], noise)
+
+
+def as_columns(y: Array) -> Array:
+    """Return targets (n,) or (n, F) as (n, F)."""
+    return y[:, None] if y.ndim == 1 else y
+
 
 @dataclass(frozen=True)
 class Posterior:
-    """Marginals at m inputs; ``variance`` is None for a model that gives means only, ``covariance``
-    unless asked for."""
+    """Marginals at m inputs. ``variance`` is None for a model that gives means only; ``covariance`` is
+    None unless requested."""
 
     mean: Array  # (m, F)
     variance: Array | None  # (m,)
@@ -61,53 +67,52 @@ class FittedSurrogate(ABC):
     """A posterior over functions, in *model units*: those of ``data``, of every posterior, sample
     and `condition`.
 
-    Model units are the units of the targets given to `fit`, unless a target transform stands in
-    between. Whoever holds a number from outside (a new observation, a constraint's limit) brings it
-    in by `model_units`; whoever shows a number takes it out by `target_units`. Transforms are
-    increasing, so "lower is better" and "below the limit" stay true.
+    Model units are the units of the targets given to `fit`, unless there is a target transform.
+    Numbers from outside (a new observation, a constraint's limit) are converted by `model_units`,
+    numbers for display by `target_units`. Transforms are increasing, so "lower is better" and
+    "below the limit" stay true.
     """
 
     @property
     @abstractmethod
     def data(self) -> Data:
-        """The observations it rests on, in the order in which they came."""
+        """The observations, in the order given."""
 
     @abstractmethod
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
-        """Mean and variance of the noise-free function at x (m, d); the (m, m) covariance too when
-        ``joint``."""
+        """Return mean and variance of the noise-free function at x (m, d), and with ``joint`` the
+        (m, m) covariance."""
 
     def mean(self, x: Array) -> Array:
-        """The posterior mean (m, F) at x (m, d) alone; a model that can give it cheaper than the
-        variance does so."""
+        """Return the posterior mean (m, F) at x (m, d); cheaper than `posterior` in some models."""
         return self.posterior(x).mean
 
     @abstractmethod
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
-        """The marginals at x (m, d) and the chain rule from them back to x. Row i depends on x[i]
-        only."""
+        """Return the marginals at x (m, d) and the chain rule from them back to x. Row i depends on
+        x[i] only."""
 
     @abstractmethod
     def condition(self, data: Data) -> "FittedSurrogate":
-        """The same hyperparameters with further observations; (k, F) targets start F fantasies."""
+        """Add observations, with the same hyperparameters; (k, F) targets start F fantasies."""
 
     @abstractmethod
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
-        """``count`` joint draws of the noise-free function at x (m, d), as (count, m). Needs F =
+        """Draw the noise-free function jointly at x (m, d), ``count`` times, as (count, m). Needs F =
         1."""
 
     def model_units(self, data: Data) -> Data:
-        """Observations, as given to `fit`, in the units of this posterior."""
+        """Convert observations, in the units given to `fit`, to model units."""
         return data
 
     def target_units(self, values: Array) -> Array:
-        """Values of this posterior in the units of the targets given to `fit`."""
+        """Convert values in model units to the units of the targets given to `fit`."""
         return values
 
     def target_slope(self, values: Array) -> Array:
-        """d target_units / d values, elementwise: what a chain rule through `target_units` needs.
+        """Return d target_units / d values, elementwise.
 
-        The default differentiates `target_units` numerically; a model that knows its transform
+        The default differentiates `target_units` numerically; a model with a known transform
         overrides it.
         """
         step = 1e-5
@@ -115,30 +120,28 @@ class FittedSurrogate(ABC):
 
     @property
     def members(self) -> tuple["FittedSurrogate", ...]:
-        """The models to average a decision over: itself, or one per posterior sample of the
+        """The models to average a decision over: this one, or one per posterior sample of the
         hyperparameters."""
         return (self,)
 
     @property
     def length_scales(self) -> Array:
-        """How far the model sees along each of its input columns (d,): the distance over which
-        values stay alike.
+        """The length-scale along each input column (d,).
 
-        Infinite along a column it does not look at; NaN where it does not say, which is the
+        Infinite along a column that the model ignores; NaN where it is unknown, which is the
         default.
         """
         return np.full(self.data.x.shape[1], np.nan)
 
     @property
     def noise_variance(self) -> float:
-        """The learned noise variance of an observation, in model units squared; 0 where the model
-        does not say."""
+        """The learned noise variance of an observation, in model units squared; 0 if unknown."""
         return 0.0
 
     @property
     @abstractmethod
     def state(self) -> JsonObject:
-        """What the next fit may start from, as plain JSON values: written to the log, handed back
+        """The record of the fit as plain JSON values: written to the log, and passed to the next fit
         as ``start``."""
 
 
@@ -149,10 +152,70 @@ class Surrogate(ABC):
     def fit(
         self, data: Data, rng: np.random.Generator, start: Mapping[str, Json] | None = None
     ) -> FittedSurrogate:
-        """Fit the hyperparameters to ``data``, starting from the ``state`` of an earlier fit where
-        there is one."""
+        """Fit the hyperparameters to ``data``, starting from the ``state`` of an earlier fit if there
+        is one."""
 
     @abstractmethod
     def restore(self, data: Data, state: JsonObject) -> FittedSurrogate:
-        """The model with the recorded hyperparameters of ``state`` on ``data``: no fit, one
+        """Return the model with the recorded hyperparameters of ``state`` on ``data``: no fit, one
         factorisation."""
+
+
+def _wrong(record: JsonObject, key: str, what: str) -> StudyError:
+    return StudyError(
+        f"a record has {key} {record.get(key)!r}, which must be {what}; it is damaged, or was"
+        " written by another version"
+    )
+
+
+def number_at(record: JsonObject, key: str, default: Json = None) -> float:
+    """Return the number under ``key``, or the default if there is none.
+
+    >>> number_at({"centre": 0.5}, "centre"), number_at({}, "low", 0.0)
+    (0.5, 0.0)
+    """
+    value = record.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _wrong(record, key, "a number")
+    return value
+
+
+def whole_at(record: JsonObject, key: str) -> int:
+    """Return the whole number under ``key``."""
+    value = number_at(record, key)
+    if value != int(value):
+        raise _wrong(record, key, "a whole number")
+    return int(value)
+
+
+def text_at(record: JsonObject, key: str) -> str:
+    """Return the text under ``key``."""
+    value = record.get(key)
+    if not isinstance(value, str):
+        raise _wrong(record, key, "a text")
+    return value
+
+
+def list_at(record: JsonObject, key: str) -> Sequence[Json]:
+    """Return the list under ``key``; an empty one if there is none."""
+    value = record.get(key, ())
+    if not isinstance(value, list | tuple):
+        raise _wrong(record, key, "a list")
+    return value
+
+
+def numbers_at(record: JsonObject, key: str) -> tuple[float, ...]:
+    """Return the numbers listed under ``key``."""
+    listed = list_at(record, key)
+    found = tuple(value for value in listed if isinstance(value, int | float))
+    if len(found) < len(listed):
+        raise _wrong(record, key, "a list of numbers")
+    return found
+
+
+def object_at(record: JsonObject, key: str) -> JsonObject:
+    """Return the object under ``key``; an empty one if there is none."""
+    value = record.get(key, {})
+    if not isinstance(value, Mapping):
+        raise _wrong(record, key, "a table of names and values")
+    return value

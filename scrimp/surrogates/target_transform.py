@@ -1,35 +1,45 @@
 """Models of transformed targets: y -> z by increasing steps, and any surrogate on z.
 
     model = Transformed(ExactGP.over(columns), (Winsorise(), Standardise()))
-    # wholly in units of z: data, posterior, samples, condition
-    fitted = model.fit(Data(x, y), rng)
-    # observations from outside come in through model_units
-    fitted.condition(fitted.model_units(new))
-    # what is shown to people goes out through target_units
-    fitted.target_units(fitted.posterior(x).mean)
+    fitted = model.fit(Data(x, y), rng)                  # data, posterior and samples in units of z
+    fitted.condition(fitted.model_units(new))            # observations from outside
+    fitted.target_units(fitted.posterior(x).mean)        # numbers for display
 
-**Which units acquisitions see.** The fitted model stays in transformed units. Steps are increasing,
-so the best configuration is the same one; the incumbent, whether a posterior mean or the best of
-``data.y``, is in the same units as the posterior; an exploration margin means standard deviations
-of the targets; fantasies drawn from the posterior go back into `condition` as they are. A limit on
-a constraint passes `model_units` like an observation, P(y <= limit) = P(z <= z(limit)). Mapping a
-posterior back instead would cost its Gaussian shape for every step that is not linear.
+**Units of acquisitions.** The fitted model stays in transformed units. Steps are increasing, so the
+best configuration is the same; the incumbent, a posterior mean or the best of ``data.y``, is in the
+units of the posterior; an exploration margin means standard deviations of the targets; fantasies
+drawn from the posterior go back into `condition` as they are. A limit on a constraint is converted
+by `model_units` like an observation, P(y <= limit) = P(z <= z(limit)). Converting the posterior
+back instead would lose its Gaussian shape for every step that is not linear.
 
 Learned steps are part of the ``state``: restoring it and growing a fitted model give the same
 numbers.
+
+**Choosing a transform.** Losses that fall by orders of magnitude need a power or a logarithm, losses
+with noise or plateaus do not, and neither is known beforehand. `ChosenTransform` fits every option
+and takes the one under which the data are most probable, in the units of the targets:
+
+    log p(y | option) = log p(z | x, fitted hyperparameters) + sum_i log dz_i / dy_i
+
+Diverged targets are capped first, the same for all options, so that the Jacobians can be compared.
+The choice is part of the state and repeated when the data have grown by a third; between choices
+one option is fitted, at the cost of a plain model. The first choice for many observations is made
+on a part of them.
+
+    options = {"plain": (Standardise(),), "power": (YeoJohnson(), Standardise())}
+    model = ChosenTransform(ExactGP.over(columns), options)
 """
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 import numpy as np
-from scipy.special import ndtri
 
 from scrimp.errors import StudyError
+from scrimp.gp.marginal_likelihood import first_part, spread_rows
 from scrimp.json_values import Json, JsonObject
-from scrimp.surrogates.record_reading import list_at, number_at, numbers_at, object_at
+from scrimp.surrogates.exact_gp import PART_KEY, ExactGP, FittedGP
 from scrimp.surrogates.surrogate import (
     Array,
     Data,
@@ -37,56 +47,17 @@ from scrimp.surrogates.surrogate import (
     Posterior,
     PosteriorPullback,
     Surrogate,
+    list_at,
+    object_at,
+    text_at,
+    whole_at,
 )
-
-__all__ = [
-    "Capped",
-    "FittedTransformed",
-    "GaussianCopula",
-    "LearnedStep",
-    "Standardise",
-    "TargetStep",
-    "Transformed",
-    "Winsorise",
-]
-
-
-class LearnedStep(ABC):
-    """An increasing function of targets, elementwise."""
-
-    @abstractmethod
-    def forward(self, y: Array) -> Array:
-        """Targets to transformed ones."""
-
-    @abstractmethod
-    def backward(self, z: Array) -> Array:
-        """Transformed targets back; values outside the range of `forward` go to its ends."""
-
-    @abstractmethod
-    def slope(self, y: Array) -> Array:
-        """dz / dy, by which standard deviations of noise are multiplied."""
-
-    @property
-    @abstractmethod
-    def state(self) -> JsonObject:
-        """What `TargetStep.recall` needs, as plain JSON values."""
-
-
-class TargetStep(ABC):
-    """Settings of one step; a frozen value without data."""
-
-    @abstractmethod
-    def learn(self, y: Array) -> LearnedStep:
-        """The step for these targets (n,)."""
-
-    @abstractmethod
-    def recall(self, state: Mapping[str, Json]) -> LearnedStep:
-        """The step as it was learned."""
+from scrimp.surrogates.target_steps import LearnedStep, TargetStep, Winsorise
 
 
 @dataclass(frozen=True, eq=False)
 class Transformed(Surrogate):
-    """Any surrogate, fitted to targets that went through ``steps`` in order."""
+    """Any surrogate, fitted to targets transformed by ``steps`` in order."""
 
     inner: Surrogate
     steps: Sequence[TargetStep]
@@ -109,7 +80,7 @@ class Transformed(Surrogate):
         if len(recorded) != len(self.steps):
             raise StudyError(
                 f"the recorded fit has {len(recorded)} target steps where this model has"
-                f" {len(self.steps)}: fit anew"
+                f" {len(self.steps)}: fit again"
             )
         learned = tuple(
             step.recall(known) for step, known in zip(self.steps, recorded, strict=True)
@@ -120,7 +91,7 @@ class Transformed(Surrogate):
 
 
 def _applied(step: LearnedStep, data: Data) -> Data:
-    """Observations after one step; noise by the slope at the target."""
+    """Apply one step to observations; noise is scaled by the slope at the target."""
     noise = data.noise
     if noise is not None:
         slope = step.slope(data.y)
@@ -130,8 +101,7 @@ def _applied(step: LearnedStep, data: Data) -> Data:
 
 @dataclass(frozen=True, eq=False)
 class FittedTransformed(FittedSurrogate):
-    """A fitted model of transformed targets, in transformed units throughout; it adds the way in
-    and out."""
+    """A fitted model of transformed targets, in transformed units, with the conversions."""
 
     inner: FittedSurrogate
     steps: tuple[LearnedStep, ...]
@@ -176,7 +146,10 @@ class FittedTransformed(FittedSurrogate):
 
     @property
     def members(self) -> tuple[FittedSurrogate, ...]:
-        return tuple(FittedTransformed(member, self.steps) for member in self.inner.members)
+        members = self.inner.members
+        if members[0] is self.inner:
+            return (self,)
+        return tuple(FittedTransformed(member, self.steps) for member in members)
 
     @property
     def length_scales(self) -> Array:
@@ -188,162 +161,102 @@ class FittedTransformed(FittedSurrogate):
 
     @property
     def state(self) -> Mapping[str, Json]:
-        return {"steps": [dict(step.state) for step in self.steps], "inner": self.inner.state}
+        steps = list(map(attrgetter("state"), self.steps))
+        return {"steps": steps, "inner": self.inner.state}
 
 
-@dataclass(frozen=True)
-class Standardise(TargetStep):
-    """z = (y - mean) / sd, with sd at least ``floor`` times the size of the values, so that
-    constant targets survive.
-
-    ``centred`` False keeps zero where it is, z = y / sd: for targets whose sign matters, such as
-    violations of a constraint.
-    """
-
-    centred: bool = True
-    floor: float = 1e-9
-
-    def learn(self, y: Array) -> LearnedStep:
-        centre = float(y.mean()) if self.centred else 0.0
-        least = self.floor * max(1.0, abs(centre))
-        size = max(float(np.abs(y).max()), 1e-300)
-        spread = size * float((y / size).std())  # squares of huge values would overflow
-        return _Linear(centre, spread if spread > least else 1.0)
-
-    def recall(self, state: JsonObject) -> LearnedStep:
-        return _Linear(number_at(state, "centre"), number_at(state, "spread"))
+_COMPARE_GROWTH = 4 / 3
+"""The options are compared again when the data have grown by this factor (convention)."""
 
 
-@dataclass(frozen=True)
-class _Linear(LearnedStep):
-    centre: float
-    spread: float
+@dataclass(frozen=True, eq=False)
+class ChosenTransform(Surrogate):
+    """A Gaussian process on targets transformed by ``first`` and then by one of ``options``."""
 
-    def forward(self, y: Array) -> Array:
-        return (y - self.centre) / self.spread
+    inner: ExactGP
+    options: Mapping[str, Sequence[TargetStep]]
+    first: TargetStep = field(default_factory=Winsorise)
 
-    def backward(self, z: Array) -> Array:
-        return z * self.spread + self.centre
+    def fit(
+        self, data: Data, rng: np.random.Generator, start: JsonObject | None = None
+    ) -> FittedTransformed:
+        chosen = None if start is None or start.get("choice") not in self.options else start
+        if chosen is not None and len(data) < _COMPARE_GROWTH * whole_at(chosen, "compared"):
+            compared, model = whole_at(chosen, "compared"), object_at(chosen, "model")
+            return self._fitted(text_at(chosen, "choice"), compared, data, rng, model)
+        size = first_part(len(data))
+        if chosen is None and size is not None:
+            return self._chosen_in_part(data, size, rng)
+        return self._compared(data, rng, chosen)
 
-    def slope(self, y: Array) -> Array:
-        return np.full(y.shape, 1.0 / self.spread)
+    def _chosen_in_part(self, data: Data, size: int, rng: np.random.Generator) -> "_Chosen":
+        """Choose on ``size`` of the observations, and fit only that option to all of them."""
+        roughly = replace(self, inner=self.inner.roughly())
+        found = roughly._compared(data.select(spread_rows(len(data), size)), rng, None)
+        begin = {**object_at(found.state, "model"), "inner": {**found.inner.state, PART_KEY: size}}
+        return self._fitted(found.choice, len(data), data, rng, begin)
 
-    @property
-    def state(self) -> Mapping[str, Json]:
-        return {"centre": self.centre, "spread": self.spread}
+    def _compared(
+        self, data: Data, rng: np.random.Generator, chosen: JsonObject | None
+    ) -> "_Chosen":
+        """Fit every option, and return the one under which the data are most probable."""
+        best: tuple[float, _Chosen] | None = None
+        for name in self.options:
+            begin = None
+            if chosen is not None and chosen["choice"] == name:
+                begin = object_at(chosen, "model")
+            fitted = self._fitted(name, len(data), data, rng, begin)
+            evidence = _evidence(fitted, data)
+            if best is None or evidence > best[0]:
+                best = evidence, fitted
+        assert best is not None
+        return best[1]
+
+    def restore(self, data: Data, state: JsonObject) -> FittedTransformed:
+        if state.get("choice") not in self.options:
+            raise StudyError(
+                f"the recorded fit chose {state.get('choice')!r}, which is not an option here: fit"
+                " again"
+            )
+        choice = text_at(state, "choice")
+        model = Transformed(self.inner, (self.first, *self.options[choice]))
+        restored = model.restore(data, object_at(state, "model"))
+        return _Chosen(restored.inner, restored.steps, choice, whole_at(state, "compared"))
+
+    def _fitted(
+        self,
+        name: str,
+        compared: int,
+        data: Data,
+        rng: np.random.Generator,
+        start: JsonObject | None,
+    ) -> "_Chosen":
+        model = Transformed(self.inner, (self.first, *self.options[name]))
+        fitted = model.fit(data, rng, start)
+        return _Chosen(fitted.inner, fitted.steps, name, compared)
 
 
-@dataclass(frozen=True)
-class Winsorise(TargetStep):
-    """z = min(y, cap): losses that diverged count as bad, not as informative; what is not finite
-    counts as the cap.
+@dataclass(frozen=True, eq=False)
+class _Chosen(FittedTransformed):
+    """The fitted option, with its name and the size of the data at the last comparison."""
 
-    cap = upper quartile + ``fence`` x interquartile range (Tukey, Exploratory Data Analysis, 1977:
-    "far out" at 3). When half of the targets are equal, the distance from the best target to the
-    upper quartile takes the range's place.
-    """
+    choice: str
+    compared: int
 
-    fence: float = 3.0
-
-    def learn(self, y: Array) -> LearnedStep:
-        finite = y[np.isfinite(y)]
-        if not len(finite):
-            return Capped(0.0)
-        low, high = np.quantile(finite, [0.25, 0.75])
-        spread = high - low if high > low else high - finite.min()
-        cap = high + self.fence * spread if spread > 0.0 else finite.max()
-        return Capped(float(min(cap, finite.max())))
-
-    def recall(self, state: JsonObject) -> LearnedStep:
-        return Capped.recall(state)
-
-
-@dataclass(frozen=True)
-class Capped(LearnedStep):
-    """z = y, held between ``low`` and ``cap``; what is not finite counts as the cap."""
-
-    cap: float
-    low: float = -np.inf
-
-    @staticmethod
-    def recall(state: JsonObject) -> "Capped":
-        """The step as its `state` recorded it."""
-        return Capped(number_at(state, "cap"), number_at(state, "low", -np.inf))
-
-    def forward(self, y: Array) -> Array:
-        return np.clip(np.where(np.isfinite(y), y, self.cap), self.low, self.cap)
-
-    def backward(self, z: Array) -> Array:
-        return z
-
-    def slope(self, y: Array) -> Array:
-        return np.ones(y.shape)
+    def condition(self, data: Data) -> "_Chosen":
+        return _Chosen(self.inner.condition(data), self.steps, self.choice, self.compared)
 
     @property
-    def state(self) -> Mapping[str, Json]:
-        return {"cap": self.cap} if np.isneginf(self.low) else {"cap": self.cap, "low": self.low}
+    def state(self) -> JsonObject:
+        return {"choice": self.choice, "compared": self.compared, "model": super().state}
 
 
-@dataclass(frozen=True)
-class GaussianCopula(TargetStep):
-    """z = Phi^-1((rank - 1/2) / n): the targets' order alone, as normal scores (ties share their
-    mean rank).
-
-    Between observed targets z is linear; beyond them it goes on with the slope from the end to the
-    middle. At most ``knots`` pairs are kept, spaced evenly in z, so the tails keep every
-    observation. Salinas, Shen, Perrone, A Quantile-based Approach for Hyperparameter Transfer
-    Learning, 2020.
-    """
-
-    knots: int = 100
-
-    def learn(self, y: Array) -> LearnedStep:
-        values, counts = np.unique(y, return_counts=True)
-        scores = ndtri((np.cumsum(counts) - 0.5 * counts) / len(y))
-        if len(values) == 1:
-            return _Interpolated((float(values[0]) - 1.0, float(values[0]) + 1.0), (-1.0, 1.0))
-        if len(values) > self.knots:
-            wanted = np.linspace(scores[0], scores[-1], self.knots)
-            kept = np.unique(np.abs(scores[:, None] - wanted).argmin(0))
-            values, scores = values[kept], scores[kept]
-        return _Interpolated(tuple(values.tolist()), tuple(scores.tolist()))
-
-    def recall(self, state: JsonObject) -> LearnedStep:
-        return _Interpolated(numbers_at(state, "values"), numbers_at(state, "scores"))
-
-
-@dataclass(frozen=True)
-class _Interpolated(LearnedStep):
-    values: tuple[float, ...]
-    scores: tuple[float, ...]
-
-    _REACH: ClassVar[float] = 1e6  # in units of the range; beyond it nothing is told apart
-
-    def _knots(self) -> tuple[Array, Array]:
-        """The kept pairs, with one far point on either side."""
-        y, z = np.array(self.values), np.array(self.scores)
-        middle = len(y) // 2 if len(y) > 2 else 1
-        far = self._REACH * (y[-1] - y[0])
-        low = (z[middle] - z[0]) / (y[middle] - y[0])
-        middle = min(middle, len(y) - 2)
-        high = (z[-1] - z[middle]) / (y[-1] - y[middle])
-        return (
-            np.concatenate([[y[0] - far], y, [y[-1] + far]]),
-            np.concatenate([[z[0] - far * low], z, [z[-1] + far * high]]),
-        )
-
-    def forward(self, y: Array) -> Array:
-        return np.interp(y, *self._knots())
-
-    def backward(self, z: Array) -> Array:
-        values, scores = self._knots()
-        return np.interp(z, scores, values)
-
-    def slope(self, y: Array) -> Array:
-        values, scores = self._knots()
-        segment = np.clip(np.searchsorted(values, y, side="right") - 1, 0, len(values) - 2)
-        return np.diff(scores)[segment] / np.diff(values)[segment]
-
-    @property
-    def state(self) -> Mapping[str, Json]:
-        return {"values": list(self.values), "scores": list(self.scores)}
+def _evidence(fitted: FittedTransformed, data: Data) -> float:
+    """log p(y) in the units of the capped targets."""
+    assert isinstance(fitted.inner, FittedGP)
+    y = fitted.steps[0].forward(data.y)
+    total = fitted.inner.log_marginal_likelihood
+    for step in fitted.steps[1:]:
+        total += float(np.log(step.slope(y)).sum())
+        y = step.forward(y)
+    return total

@@ -1,4 +1,4 @@
-"""The batteries: inherit one, say how to make your part, and pytest holds it to its contract.
+"""The contract batteries: inherit one and return your component; pytest tests it.
 
     from scrimp.testing import AcquisitionBattery
 
@@ -6,25 +6,20 @@
         def acquisition(self):
             return Mine()
 
-Each is loaded when it is first used: those of storages and spaces need Hypothesis.
+Each is imported when it is first used, because that of spaces needs Hypothesis.
 """
 
 import importlib
 import typing
 
 if typing.TYPE_CHECKING:
-    from scrimp.testing.acquisitions import AcquisitionBattery
-    from scrimp.testing.dense_posterior import random_posterior
-    from scrimp.testing.durable_storages import DurableStorageBattery
+    from scrimp.testing.acquisitions import AcquisitionBattery, random_posterior
     from scrimp.testing.executors import ExecutorBattery
-    from scrimp.testing.kernels import KernelBattery
-    from scrimp.testing.policies import PolicyBattery
-    from scrimp.testing.schedulers import SchedulerBattery
+    from scrimp.testing.models import KernelBattery, SurrogateBattery, TargetStepBattery
+    from scrimp.testing.policies import PolicyBattery, SchedulerBattery
     from scrimp.testing.spaces import SpaceBattery
-    from scrimp.testing.storages import StorageBattery
+    from scrimp.testing.storages import DurableStorageBattery, StorageBattery
     from scrimp.testing.suggesters import SuggesterBattery
-    from scrimp.testing.surrogates import SurrogateBattery
-    from scrimp.testing.target_steps import TargetStepBattery
 
 __all__ = [
     "AcquisitionBattery",
@@ -42,30 +37,20 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AcquisitionBattery": "acquisitions",
-    "DurableStorageBattery": "durable_storages",
-    "ExecutorBattery": "executors",
-    "KernelBattery": "kernels",
-    "PolicyBattery": "policies",
-    "SchedulerBattery": "schedulers",
-    "SpaceBattery": "spaces",
-    "StorageBattery": "storages",
-    "SuggesterBattery": "suggesters",
-    "SurrogateBattery": "surrogates",
-    "TargetStepBattery": "target_steps",
-    "random_posterior": "dense_posterior",
+    "acquisitions": "AcquisitionBattery random_posterior",
+    "executors": "ExecutorBattery",
+    "models": "KernelBattery SurrogateBattery TargetStepBattery",
+    "policies": "PolicyBattery SchedulerBattery",
+    "spaces": "SpaceBattery",
+    "storages": "DurableStorageBattery StorageBattery",
+    "suggesters": "SuggesterBattery",
 }
-
-
-_EARLIER = {
-    f"{kind}Contract": f"{kind}Battery"
-    for kind in ("DurableStorage", "Kernel", "Storage", "Surrogate")
-}
-"""What some batteries were called, for tests of extensions that were written then."""
+"""The names in each module."""
 
 
 def __getattr__(name: str) -> typing.Any:
-    name = _EARLIER.get(name, name)
-    if name not in _HOMES:
-        raise AttributeError(f"module 'scrimp.testing' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"scrimp.testing.{_HOMES[name]}"), name)
+    """Import a battery when it is first used."""
+    for home, names in _HOMES.items():
+        if name in names.split():
+            return getattr(importlib.import_module(f"scrimp.testing.{home}"), name)
+    raise AttributeError(f"module 'scrimp.testing' has no attribute {name!r}")

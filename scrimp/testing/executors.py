@@ -1,13 +1,13 @@
-"""The battery for executors: say how to make yours, and inherit the tests.
+"""The battery for executors: return yours, and inherit the tests.
 
     class TestMyExecutor(ExecutorBattery):
         def make(self) -> Executor:
             return MyExecutor(run_script, "loss")
 
-Its trials do what their configuration says, as `run_script` does it: report 1 / step at every
-step of their grant, or fail before the first report where ``fails`` is true. An executor that runs
-something other than functions brings its own runs of the same kind. One executor serves all tests,
-so it must be as good as new after each.
+Its trials do what their configuration says, as `run_script` does: report 1 / step at every step of
+their grant, or fail before the first report where ``fails`` is true. An executor that does not run
+functions brings equivalent runs of its own. One executor serves all tests, so each test must leave
+it as it found it.
 """
 
 from abc import ABC, abstractmethod
@@ -17,16 +17,15 @@ from typing import ClassVar
 import pytest
 
 from scrimp.executors.executor import Assignment, Executor
-from scrimp.executors.run_context import RunContext
-from scrimp.history.events import Config, Ended, Event, Reported
-
-__all__ = ["ExecutorBattery", "happened", "run_script"]
+from scrimp.executors.live_trial import LiveTrial
+from scrimp.json_values import Config
+from scrimp.study_log.events import Ended, Event, Reported
 
 FULL = 4.0
 
 
-def run_script(trial: RunContext) -> None:
-    """The run that the tests ask for."""
+def run_script(trial: LiveTrial) -> None:
+    """Run a trial as its configuration says."""
     if trial.params["fails"]:
         raise RuntimeError("as it was told")
     for step in trial.steps():
@@ -36,8 +35,7 @@ def run_script(trial: RunContext) -> None:
 def happened(
     executor: Executor, assignments: Sequence[Assignment], stop_at: float | None = None
 ) -> list[Event]:
-    """All that is delivered until everything is done; a trial is stopped at a report of
-    ``stop_at``."""
+    """Run the assignments and return all events; stop a trial at a report of ``stop_at``."""
     events: list[Event] = []
 
     def deliver(news: Sequence[Event]) -> None:
@@ -56,18 +54,18 @@ def happened(
 
 
 class ExecutorBattery(ABC):
-    """What every executor must keep: reports in order and up to the grant, an end that is heard,
-    failures that are told, slots that become free."""
+    """Tests for every executor: reports in order and up to the grant, stopped trials, failures, and
+    slots that become free."""
 
     _made: ClassVar[Executor | None] = None
 
     @abstractmethod
     def make(self) -> Executor:
-        """The executor under test; called once."""
+        """Return the executor under test; called once."""
 
     @pytest.fixture
     def executor(self) -> Executor:
-        """The executor, with nothing to do."""
+        """The idle executor."""
         kind = type(self)
         if kind._made is None:
             kind._made = self.make()
@@ -75,23 +73,23 @@ class ExecutorBattery(ABC):
 
     @classmethod
     def teardown_class(cls) -> None:
-        """Close it, whatever happened."""
+        """Close the executor after all tests."""
         if cls._made is not None:
             cls._made.close()
             cls._made = None
 
     def config(self, fails: bool = False) -> Config:
-        """The configuration of a run that reports, or of one that fails."""
+        """Return the configuration of a run that reports, or of one that fails."""
         return {"fails": fails}
 
     def assignment(
         self, trial: int, end: float = FULL, begin: float = 0.0, fails: bool = False
     ) -> Assignment:
-        """Of one trial, in its second attempt where it goes on."""
+        """Return an assignment; a later ``begin`` makes it the second attempt."""
         return Assignment(trial, self.config(fails), 2 if begin else 1, begin, end)
 
     def test_reports_come_in_order_and_up_to_the_grant(self, executor: Executor) -> None:
-        """Of more trials than there are slots; then everything is free."""
+        """Run more trials than there are slots; afterwards all slots are free."""
         count = executor.slots + 1
         events = happened(executor, [self.assignment(trial, 2.0) for trial in range(count)])
         reports = [event for event in events if isinstance(event, Reported)]
@@ -104,20 +102,19 @@ class ExecutorBattery(ABC):
         assert times == sorted(times) and executor.busy == 0
 
     def test_a_later_grant_is_another_attempt(self, executor: Executor) -> None:
-        """It ends where the grant does; without a checkpoint a trial may begin anew."""
+        """End where the grant ends; without a checkpoint a trial may start again from the
+        beginning."""
         events = happened(executor, [self.assignment(10, FULL, begin=2.0)])
         reports = [event for event in events if isinstance(event, Reported)]
         assert {event.attempt for event in reports} == {2}
         assert [event.step for event in reports][-2:] == [3.0, 4.0] and len(reports) in (2, 4)
 
     def test_a_trial_that_is_stopped_says_no_more(self, executor: Executor) -> None:
-        """Its slot becomes free, and the next trial is none the wiser."""
         events = happened(executor, [self.assignment(20)], stop_at=2.0)
         assert [event.step for event in events if isinstance(event, Reported)] == [1.0, 2.0]
         assert len(happened(executor, [self.assignment(21)])) == FULL
 
     def test_a_failure_ends_its_trial_and_nothing_else(self, executor: Executor) -> None:
-        """It comes as an end with a status; the trials beside it report."""
         events = happened(executor, [self.assignment(30, fails=True), self.assignment(31)])
         ends = [event for event in events if isinstance(event, Ended)]
         assert [(event.trial, event.status, event.attempt) for event in ends] == [(30, "failed", 1)]
@@ -125,13 +122,12 @@ class ExecutorBattery(ABC):
         assert executor.busy == 0
 
     def test_nothing_to_do_is_no_mistake(self, executor: Executor) -> None:
-        """To wait, or to stop a trial that does not run."""
         executor.stop(40)
-        executor.wait(lambda events: pytest.fail(f"nobody ran, and yet {events}"))
+        executor.wait(lambda events: pytest.fail(f"no trial ran, and yet {events}"))
         assert executor.busy == 0 and executor.slots >= 1 and executor.stopwatch() >= 0.0
 
     def test_closing_twice_is_fine(self, executor: Executor) -> None:
-        """It comes last, since one executor serves all tests."""
+        """Last, since one executor serves all tests."""
         executor.close()
         executor.close()
         assert executor.busy == 0

@@ -1,4 +1,4 @@
-"""What every `Space` must do, and random spaces to try it on.
+"""The battery for spaces, and random spaces to test it on.
 
 class TestMySpace(SpaceBattery):
     def space(self) -> Space:
@@ -20,15 +20,13 @@ from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
 
-__all__ = ["SpaceBattery", "parameters", "same_config", "spaces"]
-
 scalars = st.sampled_from(
     ["a", "b", "", "é", True, False, None, 0, 1, -2, 7, 0.0, 1.0, 0.1, -1e300]
 )
 
 
 def _unlike(values: list[Scalar]) -> list[Scalar]:
-    """``values`` without repetitions, where 1, 1.0 and True are different."""
+    """Return ``values`` without repetitions, where 1, 1.0 and True are different."""
     return list({(type(value), value): value for value in values}.values())
 
 
@@ -93,8 +91,7 @@ def spaces(draw: st.DrawFn) -> Space:
 
 
 def same_config(space: Space, one: Config, other: Config) -> bool:
-    """Whether two configurations are the same, floats up to the rounding of the way into the unit
-    cube and back."""
+    """True if two configurations are equal, floats up to rounding."""
     if list(one) != list(other):
         return False
     for name in one:
@@ -109,14 +106,13 @@ def same_config(space: Space, one: Config, other: Config) -> bool:
 
 
 class SpaceBattery(ABC):
-    """What every space must keep."""
+    """Tests for every space."""
 
     @abstractmethod
     def space(self) -> Space:
-        """The space under test, with at least three configurations."""
+        """Return the space under test, with at least three configurations."""
 
     def test_samples_are_valid_and_in_normal_form(self) -> None:
-        """Samples need no validation, and it leaves them as they are."""
         space = self.space()
         for config in space.sample(3, np.random.default_rng(0)):
             assert space.validate(config) == config
@@ -125,13 +121,11 @@ class SpaceBattery(ABC):
             assert tuple(config) == space.active(config)
 
     def test_equal_generators_give_equal_samples(self) -> None:
-        """Randomness comes from the generator alone."""
         space = self.space()
         one, other = (space.sample(3, np.random.default_rng(7)) for _ in range(2))
         assert one == other
 
     def test_keys_tell_configurations_apart(self) -> None:
-        """Keys are equal exactly when configurations are, whatever their order."""
         space = self.space()
         one, other = space.sample(2, np.random.default_rng(1))
         assert space.key(one) == space.key(dict(reversed(one.items())))
@@ -139,7 +133,6 @@ class SpaceBattery(ABC):
         assert isinstance(hash(space.key(one)), int)
 
     def test_the_unit_cube_and_back(self) -> None:
-        """Encoding stays in the cube and decodes to the same configurations."""
         space = self.space()
         configs = space.sample(3, np.random.default_rng(2))
         units = space.to_units(configs)
@@ -150,14 +143,12 @@ class SpaceBattery(ABC):
         )
 
     def test_any_place_of_the_cube_is_a_valid_configuration(self) -> None:
-        """Corners included."""
         space = self.space()
         units = np.random.default_rng(3).random((20, len(space.searched)))
         units[0], units[1] = 0.0, 1.0
         assert all(space.contains(config) for config in space.from_units(units))
 
     def test_json_and_pickle_give_the_same_space(self) -> None:
-        """Both ways of sending a space elsewhere."""
         space = self.space()
         for copy in (
             Space.from_json(json.loads(json.dumps(space.to_json()))),
@@ -171,7 +162,6 @@ class SpaceBattery(ABC):
             )
 
     def test_completing_keeps_what_is_given(self) -> None:
-        """A partial configuration becomes a valid one that agrees with it."""
         space = self.space()
         config = space.sample(1, np.random.default_rng(5))[0]
         for name in config:
@@ -180,7 +170,6 @@ class SpaceBattery(ABC):
             assert space.contains(completed)
 
     def test_unknown_parameters_are_refused(self) -> None:
-        """By name."""
         space = self.space()
         config = space.sample(1, np.random.default_rng(8))[0]
         with pytest.raises(ConfigError, match="no such parameter"):

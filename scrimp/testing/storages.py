@@ -1,62 +1,93 @@
-"""What every storage must do. An implementation inherits the battery and says how to make one:
+"""The batteries for storages: return yours from a fixture, and inherit the tests.
 
     class TestMyStorage(DurableStorageBattery):
         @pytest.fixture
         def storage(self, tmp_path):
             return MyStorage(tmp_path)
 
-`StorageBattery` is for all; `DurableStorageBattery` adds what must hold across processes. A
-storage is pickled to reach another process.
+`StorageBattery` is for all; `DurableStorageBattery` adds the tests across processes. A storage is
+pickled to reach another process.
 """
 
+import multiprocessing
+import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 import pytest
 
 from scrimp.errors import Conflict, StorageError, StudyError
-from scrimp.history.events import (
+from scrimp.storage.leases import Lease
+from scrimp.storage.store import EventStore, Storage
+from scrimp.study_log import events as happened
+from scrimp.study_log.decision_record import DecisionRecord
+from scrimp.study_log.events import (
+    BudgetGranted,
+    Decided,
+    Ended,
     Enqueued,
     Event,
-    Noted,
     Reported,
     StudyCreated,
     TrialAdded,
 )
-from scrimp.history.notes import Notes
-from scrimp.storage.store import EventStore, Lease, Storage
-from scrimp.testing.every_event import EVERY_KIND
+from scrimp.study_log.limits import Totals
 
-__all__ = ["StorageBattery", "first_event"]
+BAD_NAMES = ["", "   ", "a\nb", "tab\t", "nul\0", "bell\x07", "\x7f", "x" * 201, "\ud800"]
+BAD_NAMES.append("zero\u200bwidth")
 
 
-BAD_NAMES = [
-    "",
-    "   ",
-    "a\nb",
-    "tab\t",
-    "nul\0",
-    "bell\x07",
-    "\x7f",
-    "x" * 201,
-    "\ud800",
-    "zero\u200bwidth",
+EVERY_KIND: list[Event] = [
+    happened.StudyChanged(totals=Totals(n_trials=30), time=1.5),
+    happened.SourceAttached(study="ältere Studie 'x'; --", length=7, digest="ab" * 32),
+    Enqueued(
+        config={
+            "lr": 1e-300,
+            "n": 2**53 + 1,
+            "kind": 'quo"te\\\n\x00\u2028💡',
+            "flag": True,
+            "none": None,
+        }
+    ),
+    Decided(
+        decision=0, seen=1, record=DecisionRecord(own={"scales": [0.1, 1e308, -0.0], "text": ""})
+    ),
+    TrialAdded(
+        trial=0,
+        config={"lr": 0.1 + 0.2},
+        tag={"bracket": 1, "slot": [3, {"deep": None}]},
+        continue_from=0,
+    ),
+    BudgetGranted(trial=0, budget=3.0, attempt=2, worker="host-1"),
+    Reported(
+        trial=0,
+        step=1.0,
+        metrics={"loss": 0.25, "memory": None},
+        stderr={"loss": 0.5, "memory": 0.1},
+        cost=12.0,
+        time=1e9,
+    ),
+    Ended(trial=0, status="failed", message="Traceback …\n  ValueError: x"),
+    happened.Lost(trial=0, attempt=2, message="no sign of life"),
+    happened.Retried(trial=0, time=2.5),
+    happened.Annotated(trial=0, attributes={"git": ["a", {"b": None}]}, note="näh\n", time=3.0),
 ]
 
 
 def first_event(name: str) -> StudyCreated:
-    """An event a study may begin with."""
+    """Return an event that a study may begin with."""
     return StudyCreated(
         name=name, problem={"metric": "loss"}, method={"name": "random"}, versions={"scrimp": "0"}
     )
 
 
 def report_of(trial: int, step: float = 1.0) -> Reported:
-    """Something that comes without a decision."""
+    """Return a report, which carries no decision number."""
     return Reported(trial=trial, step=step, metrics={"loss": trial + step / 1000})
 
 
@@ -66,11 +97,13 @@ def decide(store: EventStore, taker: int, rounds: int) -> list[int]:
     while number < rounds:
         news = store.read(length)
         length += len(news)
-        number = max([number, *(event.decision + 1 for event in news if isinstance(event, Noted))])
+        number = max(
+            [number, *(event.decision + 1 for event in news if isinstance(event, Decided))]
+        )
         if number >= rounds:
             break
         batch: list[Event] = [
-            Noted(decision=number, seen=length, notes=Notes(own={"by": taker})),
+            Decided(decision=number, seen=length, record=DecisionRecord(own={"by": taker})),
             TrialAdded(trial=number, config={"by": taker}),
         ]
         try:
@@ -83,59 +116,43 @@ def decide(store: EventStore, taker: int, rounds: int) -> list[int]:
 
 
 def check_race(events: list[Event], won: list[list[int]], rounds: int) -> None:
-    """No event lost, repeated or torn from its batch; every number won once."""
+    """Assert that no event is lost, repeated or apart from its batch, and each number won once."""
     assert sorted(number for numbers in won for number in numbers) == list(range(rounds))
     winner = {number: taker for taker, numbers in enumerate(won) for number in numbers}
-    notes = [index for index, event in enumerate(events) if isinstance(event, Noted)]
-    assert [events[index].decision for index in notes] == list(range(rounds))  # type: ignore[union-attr]
-    for number, index in enumerate(notes):
-        note, added = events[index], events[index + 1]
-        assert isinstance(note, Noted) and isinstance(added, TrialAdded)
-        assert (
-            note.notes.own["by"] == winner[number]
-            and added.trial == number
-            and added.config["by"] == winner[number]
-        )
-        assert note.seen <= index
+    places = [index for index, event in enumerate(events) if isinstance(event, Decided)]
+    assert [events[index].decision for index in places] == list(range(rounds))  # type: ignore[union-attr]
+    for number, index in enumerate(places):
+        decided, added = events[index], events[index + 1]
+        assert isinstance(decided, Decided) and isinstance(added, TrialAdded)
+        assert decided.record.own["by"] == added.config["by"] == winner[number]
+        assert added.trial == number and decided.seen <= index
     steps = [(event.trial, event.step) for event in events if isinstance(event, Reported)]
     assert sorted(steps) == [(number, step) for number in range(rounds) for step in (1.0, 2.0)]
     assert len(events) == 1 + 4 * rounds
 
 
 class StorageBattery:
-    """What a storage does within one process."""
+    """Tests for every storage within one process."""
 
     @pytest.fixture
     def storage(self) -> Iterator[Storage]:
-        """An empty storage; every implementation gives its own."""
+        """An empty storage, which every implementation returns."""
         raise NotImplementedError("override the fixture `storage`")
 
     @pytest.fixture
     def store(self, storage: Storage) -> EventStore:
-        """A study in it."""
+        """A study in the storage."""
         return storage.create("digits", [first_event("digits")])
 
     def test_begins_empty(self, storage: Storage) -> None:
         assert storage.names() == []
 
     def test_names_oldest_first(self, storage: Storage) -> None:
-        for name in (
-            "zebra",
-            "ant",
-            "möwe 'x'; DROP TABLE events; -- %s ? {}",
-            "x" * 200,
-            "../up",
-            "a/b",
-        ):
+        odd = "möwe 'x'; DROP TABLE events; -- %s ? {}"
+        names = ["zebra", "ant", odd, "x" * 200, "../up", "a/b"]
+        for name in names:
             assert storage.create(name, [first_event(name)]).name == name
-        assert storage.names() == [
-            "zebra",
-            "ant",
-            "möwe 'x'; DROP TABLE events; -- %s ? {}",
-            "x" * 200,
-            "../up",
-            "a/b",
-        ]
+        assert storage.names() == names
         for name in storage.names():
             assert storage.open(name).read() == [first_event(name)]
 
@@ -265,11 +282,8 @@ class StorageBattery:
         store.lease(Lease(3, 1, "worker ü", "host/boot/1", 7, 60.0, started=99))
         store.lease(Lease(1, 2, "w", "h", 2**31, 0.5))
         first, second = store.leases()
-        assert (first.trial, first.attempt, first.pid) == (
-            1,
-            2,
-            2**31,
-        ) and 0 < first.remaining <= 0.5
+        assert (first.trial, first.attempt, first.pid) == (1, 2, 2**31)
+        assert 0 < first.remaining <= 0.5
         assert second == Lease(3, 1, "worker ü", "host/boot/1", 7, second.remaining, started=99)
         assert 55 < second.remaining <= 60
         assert (first.seconds, second.seconds) == (0.5, 60.0)
@@ -328,15 +342,13 @@ class StorageBattery:
             won = []
             for _ in range(5):
                 with store.turn(0):
-                    number = sum(isinstance(event, Noted) for event in store.read())
-                    try:
-                        store.append(
-                            [Noted(decision=number, seen=0, notes=Notes(own={"by": taker}))],
-                            decision=number,
-                        )
+                    number = sum(isinstance(event, Decided) for event in store.read())
+                    record = DecisionRecord(own={"by": taker})
+                    # Turns are a courtesy: a decision may still conflict.
+                    with suppress(Conflict):
+                        decided = Decided(decision=number, seen=0, record=record)
+                        store.append([decided], decision=number)
                         won.append(number)
-                    except Conflict:  # turns are a courtesy
-                        pass
             return won
 
         with ThreadPoolExecutor(3) as pool:
@@ -370,3 +382,39 @@ class StorageBattery:
     def test_close_twice(self, storage: Storage) -> None:
         storage.close()
         storage.close()
+
+
+class DurableStorageBattery(StorageBattery):
+    """Tests for storages that outlive their process."""
+
+    def test_reopened_storage_has_everything(self, storage: Storage, store: EventStore) -> None:
+        store.append(EVERY_KIND, decision=0)
+        store.lease(Lease(0, 1, "w", "h", 1, 60.0))
+        known = storage.identity()
+        again = pickle.loads(pickle.dumps(storage))
+        storage.close()
+        assert again.identity() == known
+        reopened = again.open("digits")
+        assert again.names() == ["digits"] and reopened.read(1) == EVERY_KIND
+        assert len(reopened.leases()) == 1
+        with pytest.raises(Conflict):
+            reopened.append([report_of(0)], decision=0)
+        again.close()
+
+    def test_a_pickled_store_reaches_the_same_study(self, store: EventStore) -> None:
+        copy = pickle.loads(pickle.dumps(store))
+        copy.append([report_of(0)])
+        assert store.read(1) == [report_of(0)] and copy.name == store.name
+
+    # Newer Pythons warn about forks when other threads exist.
+    @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+    @pytest.mark.parametrize("method", ["spawn", "fork"])
+    def test_processes_race_for_decisions(
+        self, storage: Storage, store: EventStore, method: str
+    ) -> None:
+        # A connection is open while the processes start.
+        store.append([])
+        context = multiprocessing.get_context(method)
+        with context.Pool(3) as pool:
+            won = pool.starmap(decide, [(store, taker, 12) for taker in range(3)], chunksize=1)
+        check_race(store.read(), won, 12)

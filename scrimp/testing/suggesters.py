@@ -1,10 +1,10 @@
-"""The battery for suggesters: say how to make yours, and inherit the tests.
+"""The battery for suggesters: return yours, and inherit the tests.
 
-class TestMySuggester(SuggesterBattery):
-    def suggester(self) -> Suggester:
-        return MySuggester()
+    class TestMySuggester(SuggesterBattery):
+        def suggester(self) -> Suggester:
+            return MySuggester()
 
-The functions that build histories serve tests of any decision:
+The functions that build histories can be used in tests of any decision:
 
     history = begin(Problem(space))
     history = tell(history, {"x": 0.5}, 0.25)          # a finished trial
@@ -19,26 +19,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scrimp.history.events import (
+from scrimp.json_values import Config
+from scrimp.space.parameter import Categorical, Float, Int, Ordinal
+from scrimp.space.space import Pool, Space
+from scrimp.study.decisions import checked_record
+from scrimp.study_log.constraints import AtMost
+from scrimp.study_log.events import (
     BudgetGranted,
-    Config,
+    Decided,
     Ended,
     Event,
     Lost,
-    Noted,
     Reported,
     StudyChanged,
     StudyCreated,
     TrialAdded,
 )
-from scrimp.history.history import History
-from scrimp.history.problem import AtMost, Budget, Problem
-from scrimp.space.parameter import Categorical, Float, Int, Ordinal
-from scrimp.space.space import Pool, Space
+from scrimp.study_log.history import History
+from scrimp.study_log.problem import Budget, Problem
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
-from scrimp.tuning.recorded_notes import recorded
-
-__all__ = ["SuggesterBattery", "ask", "begin", "drive", "pend", "tell"]
 
 CONDITIONAL = Space(
     lr=Float(1e-5, 1e-1, log=True),
@@ -48,9 +47,9 @@ CONDITIONAL = Space(
     momentum=Float(0.0, 0.99, when={"optimizer": "sgd"}),
     batch=32,
 )
-SMALL = Space(
-    a=Categorical(["x", "y", "z"]), b=Int(1, 2), c=Ordinal([1, 10], when={"a": "x"})
-)  # 8 configurations
+FINITE = Space(a=Categorical(["x", "y", "z"]), b=Int(1, 2), c=Ordinal([1, 10], when={"a": "x"}))
+"""A space of 8 configurations."""
+
 SPACES = {
     "line": Space(x=Float(-1, 1)),
     "conditional": CONDITIONAL,
@@ -62,7 +61,7 @@ SPACES = {
 
 
 def begin(problem: Problem) -> History:
-    """The history of a study in which nothing has happened."""
+    """Return the history of a new study."""
     return History.of(
         [
             StudyCreated(
@@ -73,12 +72,12 @@ def begin(problem: Problem) -> History:
 
 
 def pend(history: History, config: Config, budget: float | None = None) -> History:
-    """With one more trial, which is running."""
+    """Return the history with one more trial, which is running."""
     number = len(history.trials)
     granted = history.problem.full_budget if budget is None else budget
     return history.with_events(
         [
-            Noted(decision=history.decisions, seen=history.length),
+            Decided(decision=history.decisions, seen=history.length),
             TrialAdded(trial=number, config=config),
             BudgetGranted(trial=number, budget=granted),
         ]
@@ -86,8 +85,7 @@ def pend(history: History, config: Config, budget: float | None = None) -> Histo
 
 
 def tell(history: History, config: Config, value: float | None, **metrics: float) -> History:
-    """With one more trial, which has run to the end and reported ``value``; it failed when that is
-    None."""
+    """Return the history with a trial that reported ``value`` at the end; None: it failed."""
     number, problem = len(history.trials), history.problem
     end: list[Event] = [Ended(trial=number, status="failed", message="test")]
     if value is not None:
@@ -100,7 +98,7 @@ def tell(history: History, config: Config, value: float | None, **metrics: float
 
 
 def ask(suggester: Suggester, history: History, count: int = 1) -> Suggestion:
-    """What the loop would get."""
+    """Return the suggestion that the loop would get."""
     budget = history.problem.budget
     request = Request(history.problem.full_budget if budget is None else budget.minimum)
     return suggester.suggest(history, request, count, history.rng("suggest"))
@@ -109,7 +107,7 @@ def ask(suggester: Suggester, history: History, count: int = 1) -> Suggestion:
 def drive(
     suggester: Suggester, history: History, trials: int, objective: Callable[[Config], float]
 ) -> History:
-    """With ``trials`` more trials, each suggested, run to the end and told."""
+    """Return the history with ``trials`` more trials, each suggested, run to the end and told."""
     for _ in range(trials):
         config = ask(suggester, history).configs[0]
         history = tell(history, config, objective(config))
@@ -117,7 +115,7 @@ def drive(
 
 
 def _loss(config: Config) -> float:
-    """Something to learn: depends on every parameter, and is the same in every process."""
+    """Return a loss that depends on every parameter and is the same in every process."""
     return sum(
         len(str(value)) + (value if isinstance(value, int | float) else 0)
         for value in config.values()
@@ -129,15 +127,14 @@ def _keys(space: Space, configs: Iterable[Config]) -> list[object]:
 
 
 class SuggesterBattery(ABC):
-    """What every suggester must keep."""
+    """Tests for every suggester."""
 
     @abstractmethod
     def suggester(self) -> Suggester:
-        """The suggester under test."""
+        """Return the suggester under test."""
 
     @pytest.mark.parametrize("name", SPACES)
     def test_suggestions_are_valid_and_new(self, name: str) -> None:
-        """In normal form, never tried before, none twice, whatever the space."""
         space = SPACES[name]
         history = drive(self.suggester(), begin(Problem(space)), 8, _loss)
         for config in space.sample(3, np.random.default_rng(1)):
@@ -158,7 +155,7 @@ class SuggesterBattery(ABC):
 
     @pytest.mark.parametrize("name", SPACES)
     def test_the_same_history_gives_the_same_suggestion(self, name: str) -> None:
-        """Asked again, made again, or folded again from the log."""
+        """Ask again, with a new instance, and with the history folded again from the log."""
         history = drive(self.suggester(), begin(Problem(SPACES[name], seed=3)), 7, _loss)
         history = pend(history, ask(self.suggester(), history).configs[0])
         first, length = ask(self.suggester(), history, 2), history.length
@@ -167,31 +164,29 @@ class SuggesterBattery(ABC):
         assert history.length == length
 
     def test_an_earlier_history_is_answered_as_it_was(self) -> None:
-        """A suggestion depends on the history it is given, not on what was asked in between."""
         early = drive(self.suggester(), begin(Problem(SPACES["conditional"])), 6, _loss)
         first = ask(self.suggester(), early)
         drive(self.suggester(), early, 2, _loss)
         assert ask(self.suggester(), early) == first
 
     def test_notes_are_plain_json(self) -> None:
-        """They go into the log."""
         for trials in (0, 9):
             history = drive(self.suggester(), begin(Problem(SPACES["conditional"])), trials, _loss)
-            notes = ask(self.suggester(), history).notes
-            assert recorded(notes, "", 0) == recorded(recorded(notes, "", 0), "", 0)
+            record = ask(self.suggester(), history).record
+            assert checked_record(record, "", 0) == checked_record(
+                checked_record(record, "", 0), "", 0
+            )
 
     def test_a_finite_space_is_exhausted_without_repetition(self) -> None:
-        """All configurations of it, then fewer than asked for, then none."""
-        history = drive(self.suggester(), begin(Problem(SMALL)), 5, _loss)
+        history = drive(self.suggester(), begin(Problem(FINITE)), 5, _loss)
         rest = ask(self.suggester(), history, 10).configs
         assert len(rest) == 3
         for config in rest:
             history = pend(history, config)
-        assert len(set(_keys(SMALL, [trial.config for trial in history.trials]))) == 8
+        assert len(set(_keys(FINITE, [trial.config for trial in history.trials]))) == 8
         assert ask(self.suggester(), history, 2).configs == ()
 
     def test_a_pool_is_exhausted_without_repetition(self) -> None:
-        """As any finite space."""
         pool = Pool(CONDITIONAL, CONDITIONAL.sample(9, np.random.default_rng(2)))
         history = drive(self.suggester(), begin(Problem(pool)), 7, _loss)
         rest = ask(self.suggester(), history, 5).configs
@@ -200,7 +195,6 @@ class SuggesterBattery(ABC):
 
     @pytest.mark.parametrize("outcome", ["failed", "constant", "extreme", "pending", "stale"])
     def test_whatever_trials_do(self, outcome: str) -> None:
-        """Only failures, equal values, huge values, nothing but pending or stale trials."""
         space = SPACES["conditional"]
         history = begin(Problem(space))
         for number, config in enumerate(space.sample(10, np.random.default_rng(4))):
@@ -215,7 +209,6 @@ class SuggesterBattery(ABC):
         assert space.validate(config) == config
 
     def test_curves_at_many_budgets(self) -> None:
-        """Trials that paused at different levels, one running, one that reported no number."""
         space = SPACES["conditional"]
         history = begin(Problem(space, budget=Budget("epoch", 1, 9)))
         for number, config in enumerate(space.sample(14, np.random.default_rng(5))):
@@ -228,9 +221,8 @@ class SuggesterBattery(ABC):
             assert space.validate(config) == config
 
     def test_constraints_and_maximisation(self) -> None:
-        """Feasible, infeasible and unreported trials side by side."""
         space = SPACES["conditional"]
-        problem = Problem(space, direction="maximize", constraints={"memory": AtMost(4.0)})
+        problem = Problem(space, {"value": "maximize"}, constraints={"memory": AtMost(4.0)})
         history = begin(problem)
         for number, config in enumerate(space.sample(12, np.random.default_rng(7))):
             reported = {} if number == 5 else {"memory": float(config["layers"])}
@@ -239,12 +231,12 @@ class SuggesterBattery(ABC):
         assert space.validate(config) == config
 
     def test_a_space_may_grow(self) -> None:
-        """Suggestions come from the space as it is now, and old trials do no harm."""
+        """Suggestions come from the present space, and old trials do no harm."""
         old = Space(a=Categorical(["x", "y"]), b=Int(1, 3))
         new = Space(a=Categorical(["x", "y", "z"]), b=Int(1, 3), c=Categorical([0, 1], default=0))
         problem = Problem(old)
         history = drive(self.suggester(), begin(problem), 5, _loss)
         history = history.with_events([StudyChanged(problem=replace(problem, space=new).to_json())])
         configs = ask(self.suggester(), history, 20).configs
-        assert len(configs) == 13  # 18 there are, 5 of which are the old trials with c = 0
+        assert len(configs) == 13  # of 18, without the 5 old trials, whose c is 0
         assert all(new.validate(config) == config for config in configs)

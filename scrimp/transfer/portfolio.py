@@ -1,54 +1,111 @@
-"""Which configurations to begin with: those that past studies together would have been glad to try.
+"""First configurations from past studies: a greedy portfolio, with weights, doubt, and fronts.
 
-Greedy portfolio: with N_i(x) the prediction of past study i, scaled to [0, 1] over the candidates,
-and c_i the best of it so far,
+N_i(x) is the prediction of past study i for candidate x, scaled to [0, 1] over the candidates; c_i
+is its best value among the configurations chosen so far, 1 before the first.
 
-    x* = argmax over x of  sum_i w_i max(0, c_i - N_i(x)),        c_i = 1 before the first
+*Greedy.* Each configuration adds the most improvement over all past studies: the first is the best
+on average, the next helps the studies that the first served badly.
 
-The first is the best on average, the next helps those studies most that the first left behind. The
-*adaptive* portfolio weighs studies by how well they order what was seen: w_i = exp(-2 (discordant
-pairs - fewest) / (n - 1)).
+    x* = argmax_x  sum_i w_i max(0, c_i - N_i(x)),      w_i = 1 / M
+
+*Adaptive.* Past studies count by how well they order the results so far; ``rate`` is 2, or 4 with
+doubt:
+
+    w_i ~ exp(-rate (discordant pairs_i - fewest) / (n - 1))
+
+*Doubt.* The new study is one of the past ones up to an error that only close neighbours share:
+
+    x* = argmax_x  sum_i w_i E max(0, c_i - N_i(x) - e(x)),      e(x) ~ N(0, s(x)^2)
+    s(x)^2 = doubt^2 (1 - k(x)^32),      k(x): kernel between x and the nearest configuration tried
+
+So a configuration that is good in many studies comes before one that is very good in a single study.
+With doubt the portfolio also ends as soon as past studies order at least three results no better
+than chance.
+
+*Fronts.* With several metrics, the predictions of each past study are scaled so that its predicted
+front extends from 0 to 1, and hypervolumes are measured from 1.1:
+
+    x* = argmax_x  sum_i w_i (hypervolume(chosen and x) - hypervolume(chosen)) / hypervolume(all)
 
 Wistuba, Schilling, Schmidt-Thieme, Sequential model-free hyperparameter tuning, 2015; Feurer et
-al., 2022.
+al., Practical transfer learning for Bayesian optimization, 2022. Doubt and fronts are our own.
 """
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.acquisition.domain import Domain
+from scrimp.acquisition.domain import Domain, contains_rows
+from scrimp.acquisition.improvement import log_expected_improvement
+from scrimp.encoding.encoding import Encoding
+from scrimp.encoding.training_data import Training
+from scrimp.fronts.dominance import non_dominated
+from scrimp.fronts.hypervolume import hypervolume, open_boxes
+from scrimp.gp.kernel import Kernel
+from scrimp.json_values import Config
 from scrimp.surrogates.surrogate import Array
-from scrimp.transfer.source_models import SourceModels
-from scrimp.transfer.source_studies import SourceStudy
+from scrimp.transfer.past import Past, SourceModels
+from scrimp.transfer.source_study import SourceStudy
 from scrimp.transfer.weights import ordering_errors
 
-__all__ = [
-    "agreement_weights",
-    "candidate_rows",
-    "greedy_portfolio",
-    "next_of_portfolio",
-    "scaled_predictions",
-    "with_observed",
-]
+Mask = NDArray[np.bool_]
 
-LEAST_GAIN = 1e-9
-RATE = 2.0  # how fast the weight of a study falls with the pairs that it orders wrongly
-MOST_CANDIDATES = 1024
+
+@dataclass(frozen=True)
+class PortfolioNumbers:
+    """Numbers of the portfolios. "Families": measured on twelve model families (notebook, Families
+    never seen)."""
+
+    max_candidates: int = 1024
+    """Candidates from past studies in a continuous space: bounds the time of a decision."""
+    min_candidates_per_study: int = 4
+    """Candidates that even one of very many past studies contributes (convention)."""
+    min_gain: float = 1e-9
+    """Gain below which every past study has its best (rounding)."""
+    rate: float = 2.0
+    """Decay of a study's weight with its discordant pairs (measured on the SVM table)."""
+    rate_with_doubt: float = 4.0
+    """``rate`` with doubt (Families)."""
+    neighbour_power: int = 32
+    """Power of the kernel by which neighbours share an error (Families: chosen by nine in ten)."""
+    min_own_error: float = 1e-4
+    """Share of the error variance that even the closest neighbour has of its own (stability)."""
+    min_results_to_judge: int = 3
+    """Results from which on the past may be found no better than chance (Families)."""
+    chance: float = 0.5
+    """Share of discordant pairs of random predictions."""
+    front_reference: float = 1.1
+    """Reference point of hypervolumes, where a predicted front extends to 1 (convention)."""
+    max_front_points: int = 64
+    """Points of a predicted front whose hypervolume is computed: bounds its time."""
+
+
+NUMBERS = PortfolioNumbers()
+
+
+# --- candidates and predictions -------------------------------------------------------------------
+
+
+def candidates_per_study(count: int) -> int:
+    """Candidates that each of ``count`` past studies contributes."""
+    return max(NUMBERS.min_candidates_per_study, NUMBERS.max_candidates // max(count, 1))
 
 
 def candidate_rows(domain: Domain, past: tuple[SourceStudy, ...]) -> Array:
-    """Where to look: all rows of a pool; otherwise the best of what each past study tried, moved to
-    where it is legal here."""
+    """Candidates (C, d): all rows of a pool; otherwise the best configurations of each past study,
+    moved to legal values."""
     if domain.pool is not None:
         return domain.pool
-    share = max(4, MOST_CANDIDATES // max(len(past), 1))
+    share = candidates_per_study(len(past))
     found = [study.x[np.argsort(study.y, kind="stable")[:share]] for study in past]
     return np.unique(domain.snap(np.concatenate(found)), axis=0)
 
 
 def with_observed(rows: Array, models: SourceModels) -> Array:
-    """What each past study says of rows (C, d), as losses (C, M): what it observed there, and what
-    its model predicts where it did not look."""
+    """Losses (C, M) of each past study at rows (C, d): observed where it tried them, predicted by
+    its model elsewhere."""
     losses = models.means(rows)
     for place, model in enumerate(models.models):
         losses[:, place] = model.losses(losses[:, place])
@@ -63,26 +120,30 @@ def _key(row: Array) -> bytes:
 
 
 def scaled_predictions(means: Array) -> Array:
-    """Predictions (C, M) of past studies, each scaled to [0, 1] over the candidates."""
+    """Predictions (C, M), each past study's scaled to [0, 1] over the candidates."""
     low = means.min(axis=0)
     width = np.ptp(means, axis=0)
     return np.asarray((means - low) / np.where(width > 0.0, width, 1.0))
 
 
-def agreement_weights(scaled: Array, losses: Array, rate: float = RATE) -> Array:
-    """Weights (M,) of past studies by their predictions (n, M) for what was evaluated, with losses
-    (n,): exp(-rate (discordant pairs - fewest) / (n - 1))."""
-    count = len(losses)
-    if count < 2:
-        return np.full(scaled.shape[1], 1.0 / scaled.shape[1])
-    wrong = ordering_errors(scaled, losses)
+def agreement_weights(predicted: Array, losses: Array, rate: float = NUMBERS.rate) -> Array:
+    """Weights (M,) of past studies by their predictions (n, M) for results with losses (n,)."""
+    if len(losses) < 2:
+        return np.full(predicted.shape[1], 1.0 / predicted.shape[1])
+    return _error_weights(ordering_errors(predicted, losses), len(losses), rate)
+
+
+def _error_weights(wrong: Array, count: int, rate: float) -> Array:
+    """Weights (M,) by discordant pairs (M,) among ``count`` results: exp(-rate (wrong - fewest) /
+    (n - 1))."""
     weights = np.exp(-rate * (wrong - wrong.min()) / (count - 1))
     return np.asarray(weights / weights.sum())
 
 
-def next_of_portfolio(
-    scaled: Array, best: Array, weights: Array, free: NDArray[np.bool_]
-) -> tuple[int, float]:
+# --- greedy ---------------------------------------------------------------------------------------
+
+
+def next_of_portfolio(scaled: Array, best: Array, weights: Array, free: Mask) -> tuple[int, float]:
     """The candidate with the highest gain over ``best`` (M,) among those that are ``free`` (C,),
     and its gain."""
     gains = np.maximum(best - scaled, 0.0) @ weights
@@ -91,13 +152,11 @@ def next_of_portfolio(
     return chosen, float(gains[chosen])
 
 
-def greedy_portfolio(
-    scaled: Array, count: int, taken: NDArray[np.bool_] | None = None
-) -> list[int]:
+def greedy_portfolio(scaled: Array, count: int, taken: Mask | None = None) -> list[int]:
     """The first ``count`` candidates of the greedy portfolio; ``taken`` (C,) are left out, and
-    count as seen.
+    count as chosen.
 
-    When every past study has its best, the portfolio begins anew with the candidates that are left.
+    Once every past study has its best, the portfolio starts again with the remaining candidates.
     """
     free = np.ones(len(scaled), dtype=bool) if taken is None else ~taken
     weights = np.full(scaled.shape[1], 1.0 / scaled.shape[1])
@@ -105,10 +164,202 @@ def greedy_portfolio(
     found: list[int] = []
     while len(found) < count and free.any():
         chosen, gain = next_of_portfolio(scaled, best, weights, free)
-        if gain <= LEAST_GAIN and best.max() < np.inf:
-            best = np.full(scaled.shape[1], scaled[free].max() + 1.0)  # a new round
+        if gain <= NUMBERS.min_gain and best.max() < np.inf:
+            best = np.full(scaled.shape[1], scaled[free].max() + 1.0)
             chosen, _ = next_of_portfolio(scaled, best, weights, free)
         found.append(chosen)
         free[chosen] = False
         best = np.minimum(best, scaled[chosen])
     return found
+
+
+def portfolio_configs(
+    past: Past,
+    models: SourceModels,
+    encoding: Encoding,
+    known: Array,
+    count: int,
+    observed: bool = False,
+) -> list[Config]:
+    """The next ``count`` configurations of the greedy portfolio that are not among the ``known``
+    rows (k, d); by predictions alone, or by ``observed`` losses where past studies have them."""
+    if count <= 0 or not len(past):
+        return []
+    rows = candidate_rows(encoding.domain, past.studies)
+    scaled = scaled_predictions(with_observed(rows, models) if observed else models.means(rows))
+    return encoding.decode(rows[greedy_portfolio(scaled, count, contains_rows(rows, known))])
+
+
+# --- adaptive, with doubt -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class AdaptivePortfolio:
+    """The adaptive portfolio over candidates ``rows`` (C, d) with scaled predictions (C, M); a
+    ``kernel`` of unit variance measures how close configurations are.
+
+    AdaptivePortfolio(rows, scaled, kernel, doubt=0.1).next_rows(training, 1)
+    """
+
+    rows: Array
+    scaled: Array
+    kernel: Kernel
+    doubt: float = 0.0
+
+    def next_rows(self, training: Training, count: int) -> list[int]:
+        """The next ``count`` candidates; fewer once no past study gains anything, none if past
+        studies order the results no better than chance."""
+        found: list[int] = []
+        if count <= 0:
+            return found
+        seen = nearest_candidates(self.rows, training.x)
+        predicted = self.scaled[seen]
+        told = ~training.failed
+        judged = bool(self.doubt) and int(told.sum()) >= NUMBERS.min_results_to_judge
+        if judged and _discordant_share(predicted[told], training.y[told, 0]) > NUMBERS.chance:
+            return found
+        rate = NUMBERS.rate_with_doubt if self.doubt else NUMBERS.rate
+        weights = agreement_weights(predicted, training.y[:, 0], rate)
+        taken = contains_rows(self.rows, training.known)
+        while len(found) < count:
+            best = self.scaled[taken].min(axis=0) if taken.any() else np.ones(len(weights))
+            chosen, gain = self._next(best, weights, taken)
+            if gain <= NUMBERS.min_gain:
+                break
+            found.append(chosen)
+            taken[chosen] = True
+        return found
+
+    def _next(self, best: Array, weights: Array, taken: Mask) -> tuple[int, float]:
+        """The candidate with the highest expected gain over ``best`` (M,), and its gain."""
+        if not self.doubt:
+            return next_of_portfolio(self.scaled, best, weights, ~taken)
+        share = np.ones(len(self.rows))
+        if taken.any():
+            nearest = self.kernel(self.rows, self.rows[taken]).max(axis=1)
+            share = np.maximum(1.0 - nearest**NUMBERS.neighbour_power, NUMBERS.min_own_error)
+        doubt = self.doubt * np.sqrt(share)[:, None]
+        gains = np.exp(log_expected_improvement(self.scaled, doubt, best)) @ weights
+        gains[taken] = -1.0
+        chosen = int(np.argmax(gains))
+        return chosen, float(gains[chosen])
+
+
+def nearest_candidates(rows: Array, x: Array) -> list[int]:
+    """For each of x (n, d) the nearest of the candidates ``rows`` (C, d)."""
+    return [int(np.argmin(((rows - row) ** 2).sum(axis=1))) for row in x]
+
+
+def _discordant_share(predicted: Array, losses: Array) -> float:
+    """The share of discordant pairs, on average over past studies. Pairs with equal losses do not
+    count, and equal predictions are half wrong."""
+    first, second = np.triu_indices(len(losses), 1)
+    truth = np.sign(losses[first] - losses[second])
+    guesses = np.sign(predicted[first] - predicted[second])[truth != 0.0]
+    if not len(guesses):
+        return 0.0
+    return float((1.0 - guesses * truth[truth != 0.0, None]).mean() / 2.0)
+
+
+# --- fronts ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class FrontPortfolio:
+    """The portfolio of a study of several metrics over candidates ``rows`` (C, d).
+
+    The predictions of each past study are scaled to its own predicted front: ``scaled[i]`` (C, m_i)
+    for the ``metrics[i]`` that it has. ``whole`` (M,): the hypervolume of that front.
+
+    FrontPortfolio.of(rows, (error, latency)).next_rows(training, 1)
+    """
+
+    rows: Array
+    names: tuple[str, ...]
+    metrics: tuple[tuple[int, ...], ...]
+    scaled: tuple[Array, ...]
+    whole: Array
+
+    @staticmethod
+    def of(rows: Array, predicted: Sequence[Mapping[str, Array]]) -> "FrontPortfolio":
+        """Build the portfolio from predicted losses (C,): for each metric by past study."""
+        names = tuple(dict.fromkeys(name for each in predicted for name in each))
+        metrics, scaled, whole = [], [], []
+        for name in names:
+            own = tuple(place for place, each in enumerate(predicted) if name in each)
+            losses = _to_front(np.column_stack([predicted[place][name] for place in own]))
+            front = losses[non_dominated(losses)]
+            front = front[:: max(1, len(front) // NUMBERS.max_front_points)]
+            metrics.append(own)
+            scaled.append(losses)
+            whole.append(hypervolume(front, np.full(len(own), NUMBERS.front_reference)))
+        return FrontPortfolio(rows, names, tuple(metrics), tuple(scaled), np.array(whole))
+
+    def next_rows(self, training: Training, count: int) -> list[int]:
+        """The next ``count`` candidates; fewer once no past study gains anything. Past studies are
+        weighted by the trials that reported all metrics."""
+        found: list[int] = []
+        if count <= 0:
+            return found
+        whole = np.isfinite(training.y).all(axis=1) & ~training.failed
+        seen = np.array(nearest_candidates(self.rows, training.x[whole]), dtype=np.intp)
+        weights = self.agreement(seen, training.y[whole])
+        taken = contains_rows(self.rows, training.known)
+        while len(found) < count:
+            chosen = self.next(taken, weights)
+            if chosen is None:
+                break
+            found.append(chosen)
+            taken[chosen] = True
+        return found
+
+    def next(self, taken: Mask, weights: Array) -> int | None:
+        """The candidate that adds most to the hypervolume of those that are ``taken`` (C,), in the
+        mean by ``weights`` (M,); None if nothing is gained."""
+        gains = np.zeros(len(taken))
+        for losses, whole, weight in zip(self.scaled, self.whole, weights, strict=True):
+            gains += weight * _added(losses, losses[taken]) / max(whole, 1e-12)
+        gains[taken] = -1.0
+        chosen = int(np.argmax(gains))
+        return chosen if gains[chosen] > NUMBERS.min_gain else None
+
+    def agreement(self, seen: NDArray[np.intp], losses: Array) -> Array:
+        """Weights (M,) of past studies by their predictions at the candidates ``seen`` (n,), whose
+        losses are (n, m); discordant pairs are averaged over the metrics of a study."""
+        count = len(seen)
+        if count < 2:
+            return np.full(len(self.names), 1.0 / len(self.names))
+        wrong = np.zeros(len(self.names))
+        for place, (metrics, scaled) in enumerate(zip(self.metrics, self.scaled, strict=True)):
+            each = [
+                ordering_errors(scaled[seen, column][:, None], losses[:, metric])[0]
+                for column, metric in enumerate(metrics)
+            ]
+            wrong[place] = np.mean(each)
+        return _error_weights(wrong, count, NUMBERS.rate)
+
+
+def _to_front(losses: Array) -> Array:
+    """Losses (C, m), scaled so that their front extends from 0 to 1; in a metric in which it has no
+    extent, all losses do."""
+    front = losses[non_dominated(losses)]
+    low, wide = front.min(axis=0), np.ptp(front, axis=0)
+    wide = np.where(wide > 0, wide, np.ptp(losses, axis=0))
+    return np.asarray((losses - low) / np.where(wide > 0, wide, 1.0))
+
+
+def _added(losses: Array, chosen: Array) -> Array:
+    """The hypervolume (C,) that each of the losses (C, m) adds to that of the chosen ones (k, m)."""
+    reference = np.full(losses.shape[1], NUMBERS.front_reference)
+    if losses.shape[1] == 1:
+        best = float(np.min(chosen, initial=NUMBERS.front_reference))
+        return np.asarray(np.maximum(best - losses[:, 0], 0.0))
+    boxes = open_boxes(chosen, reference)
+    total = np.zeros(len(losses))
+    for low, high in zip(boxes.lower, boxes.upper, strict=True):
+        total += np.maximum(high - np.maximum(low, losses), 0.0).prod(axis=1)
+    return total
+
+
+Portfolio = AdaptivePortfolio | FrontPortfolio
+"""Both have candidates ``rows`` (C, d) and `next_rows`."""

@@ -1,94 +1,155 @@
-"""What ``auto`` does with past studies: a prior made of them, weighed against none at all, by
-evidence.
+"""Method ``task-prior``, which ``auto`` uses with past studies: the task prior in six steps.
 
-1. *Gate.* A past study counts only if its model predicts it (leave-one-out R^2 above 0.1) and says
-   something about the candidates (standard deviation above 0.05). When none is left, this is the
-   plain Gaussian process, exactly.
-2. *Start.* Up to ``start`` configurations of the adaptive portfolio, three unless said otherwise;
-   ``auto`` asks for five, with a ``doubt`` of 0.1 (see `adaptive_start`).
-3. *Then* every belief of `task_prior.beliefs`, and from four evaluations on the Gaussian process
-   fitted to this study alone, are averaged by their evidence. The cold one's evidence is lowered by
-   a quarter of (d + 1) log n, half of a BIC term, for its hyperparameters were chosen to explain
-   the data. It expects noise as past models do: without it, a few values that agree prove
-   length-scales beyond the space, and the fit is sure of what nobody has tried.
-4. *What decides* is the expected improvement of this mixture, and with a weight of PROMISE = 0.03
-   what past studies promise:
+1. *Gate* (`learn`). A past study counts only if its model predicts it (adjusted leave-one-out R^2
+   above 0.1) and says something about the candidates (standard deviation above 0.05). If none is
+   left, decisions are those of the plain Gaussian process.
+2. *Start* (`portfolio`). Up to ``start`` configurations of the adaptive portfolio, with ``doubt``.
+3. *Mixture* (`task_prior.task_posterior`). The 24 components of the task prior and, from four
+   evaluations on, the cold model, the Gaussian process of the new study alone, are averaged by
+   their evidence.
+4. *Acquisition* (`task_prior.TaskAcquisition`). The expected improvement of the mixture and, with a
+   weight of 0.03, the improvement that past models predict:
 
-       0.97 EI(x) + 0.03 mean_i max(0, eta_i - mu_i(x)),    eta_i the least mu_i of what was evaluated
+       0.97 EI(x) + 0.03 mean_i max(0, eta_i - mu_i(x)),    eta_i: lowest mu_i at evaluated configurations
 
-   While the mixture sees something to gain that changes little. Where it is sure that nothing is
-   left, or knows nothing, the best places of past studies come first: values need not agree for
-   good places to be the same.
+   The second part matters where the mixture expects no improvement, or the same everywhere: good
+   regions are often the same even if values are not. With ``early``, in spaces of at most two
+   parameters, it counts for more in the first ten evaluations.
+5. *Own turns* (`is_own_turn`). Few past studies fit a handful of values too easily, and evidence
+   against them comes late. So with ``own_turns`` and M < 16 past studies one decision in 2 + M // 4
+   is that of the cold model alone.
+6. *Patience* (`_is_stuck`). After ``patience`` trials without progress every second decision
+   explores.
 
-5. *Early on in small spaces* (at most two parameters), if asked for, past studies count for more:
-   by a share of ``early`` (1 - n / 10) after n evaluations, in which each counts by how well it
-   orders what was seen (see `early_promise`). There a few configurations serve most studies. With
-   more parameters that was no gain.
-6. *Own turns*, if asked for, as ``auto`` does. Where few studies are the past, two or three
-   functions explain a handful of values too easily, and evidence against them comes late.
-   So with M past studies, fewer than MANY, one decision in 2 + M // 4 is that of the cold process
-   alone, from four evaluations on.
+As evidence against the past grows, decisions become those of the cold model.
 
-As evidence against the past grows, decisions become those of the cold process: no past makes the
-next study worse for long.
+With several metrics each learns from the past studies that have it. Steps 1, 3 and 4 differ: the
+gate asks for more than chance (`_beyond_chance`), a metric whose own data contradict the past gets
+its plain model, and the acquisition is log EHVI. The portfolio widens predicted fronts
+(`FrontPortfolio`); steps 5 and 6 are left out. Where nothing can be learned, a study starts with
+configurations on the fronts that past studies observed.
+
+    TaskPriorSuggester(past=past).suggest(history, request, 1, rng)
 """
 
-import math
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import zip_longest
 from typing import ClassVar
 
 import msgspec
 import numpy as np
 
-from scrimp.acquisition.confidence import LowerConfidenceBound
+from scrimp.acquisition.acquisition import Acquisition
+from scrimp.acquisition.domain import contains_rows
+from scrimp.acquisition.improvement import LowerConfidenceBound
 from scrimp.acquisition.weighted import weighted
 from scrimp.encoding.encoding import Encoding, encoding_of
 from scrimp.encoding.training_data import Training, training_data
-from scrimp.errors import MethodError, NumericalError
-from scrimp.gp.kernel import Kernel, Scaled
-from scrimp.gp.process import MeanAndKernel
-from scrimp.history.events import Config
-from scrimp.history.history import History
-from scrimp.history.notes import FromPortfolio, Notes, Sources, SpreadOut
-from scrimp.suggesters.bayesian import EXPLORING, BayesianSuggester, explores
-from scrimp.suggesters.choosing import Choice
-from scrimp.suggesters.first_design import first_configs, spread_instead
-from scrimp.suggesters.model_fitting import ModelSettings, fit_models
-from scrimp.suggesters.past_knowledge import PastKnowledge
-from scrimp.suggesters.suggester import Request, Suggester, Suggestion
+from scrimp.errors import NumericalError
+from scrimp.fronts.dominance import front_ranks
+from scrimp.json_values import Config
+from scrimp.plugins.settings import at_least, between, check_settings, handed_in, setting
+from scrimp.study_log.decision_record import DecisionRecord, FromPortfolio, Sources, SpreadOut
+from scrimp.study_log.history import History
+from scrimp.study_log.problem import Problem
+from scrimp.suggesters.bayesian import NUMBERS as BAYESIAN
+from scrimp.suggesters.bayesian import (
+    BayesianSuggester,
+    expected_of_each,
+    explores,
+    hypervolume_acquisition,
+)
+from scrimp.suggesters.fit_and_choose import (
+    Choice,
+    Models,
+    fit_models,
+    forecast_columns,
+    lonely_rows,
+    loss_names,
+)
+from scrimp.suggesters.model_settings import ModelSettings, loss_model
+from scrimp.suggesters.suggester import (
+    ForecastPoints,
+    PastKnowledge,
+    Request,
+    Suggester,
+    Suggestion,
+)
+from scrimp.suggesters.untried_configs import first_configs, spread_instead
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP
-from scrimp.surrogates.surrogate import Array, Data
-from scrimp.surrogates.target_transform import FittedTransformed, LearnedStep, Transformed
-from scrimp.transfer.adaptive_start import AdaptiveStart
-from scrimp.transfer.common_points import SEARCH, common_rows
-from scrimp.transfer.early_promise import EarlyPromise
-from scrimp.transfer.normalise import normaliser_named
-from scrimp.transfer.past import NOTHING, Past
-from scrimp.transfer.portfolio import agreement_weights, candidate_rows, scaled_predictions
-from scrimp.transfer.source_model import NOISE
-from scrimp.transfer.suggester import weight_notes
-from scrimp.transfer.task_posterior import TaskImprovement, TaskPosterior
-from scrimp.transfer.task_prior import TaskBasis, TaskBelief, beliefs, evidences
+from scrimp.surrogates.forecast import ForecastColumn
+from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate
+from scrimp.surrogates.target_transform import FittedTransformed, Transformed
+from scrimp.transfer.past import NOTHING, SEARCH, Past, SourceModels, common_rows
+from scrimp.transfer.portfolio import (
+    AdaptivePortfolio,
+    FrontPortfolio,
+    Portfolio,
+    agreement_weights,
+    candidate_rows,
+    candidates_per_study,
+    scaled_predictions,
+)
+from scrimp.transfer.source_model import MIN_VARIANCE, NOISE_PRIOR, normaliser_named
+from scrimp.transfer.source_model import NUMBERS as SOURCE
+from scrimp.transfer.source_study import SourceStudy
+from scrimp.transfer.task_prior import NUMBERS as MIXTURE
+from scrimp.transfer.task_prior import (
+    MixtureImprovement,
+    TaskAcquisition,
+    TaskBasis,
+    TaskPosterior,
+    task_posterior,
+)
+from scrimp.transfer.weights import weight_notes
 
-__all__ = ["TaskPriorSuggester"]
+
+@dataclass(frozen=True)
+class TaskPriorNumbers:
+    """Numbers of the decisions; those of the mixture are in `task_prior`. "Tables": measured on the
+    SVM, random forest, LCBench and XGBoost tables; "families": on twelve model families; "fronts":
+    on three metrics of LCBench (notebook: Transfer, Families never seen, Past studies of several
+    metrics)."""
+
+    min_spread: float = 0.05
+    """Standard deviation of a past model's means over the space (tables: without it two constant
+    studies made the prior degenerate)."""
+    spread_rows: int = 512
+    """Rows that stand for a continuous space."""
+    min_kappa: float = 0.1
+    """Lower bound of kappa: a single past study has no differences to measure it by."""
+    steady: float = 0.03
+    """Weight of the improvement that past models predict (tables: chosen between 0.01 and 0.03)."""
+    early_until: int = 10
+    """Evaluations until ``early`` has fallen to 0 (tables)."""
+    early_max_columns: int = 2
+    """Parameters up to which ``early`` is used; with more it gained nothing (tables)."""
+    max_early: float = 0.9
+    """Upper bound of the setting ``early``."""
+    scale_rows: int = 256
+    """Candidates over which the early weight is scaled: bounds the time of a decision."""
+    min_studies_without_own_turns: int = 16
+    """Past studies from which on evidence needs no help (families)."""
+    chance: float = 1.5
+    """With several metrics, adjusted R^2 must exceed the gate by this over sqrt(n): a model of n
+    shuffled losses reaches an R^2 of the order of 1 / sqrt(n) (fronts)."""
+    chance_passing: float = 0.067
+    """Share of shuffled studies that pass: beyond 1.5 standard deviations of a normal variable."""
+    cold_alone: float = 0.5
+    """Probability of the cold model from which on a metric gets its plain model, which has the
+    transform that heavy tails need (fronts)."""
+
+
+NUMBERS = TaskPriorNumbers()
 
 NORMALISE = "log-regret"
-LEAST_LEARNED = 0.1
-LEAST_SPREAD = 0.05
-COLD_PRIOR = 0.3
-COLD_FROM = 4
-OCCAM = 0.25
-PROMISE = 0.03
-NEGLIGIBLE = 4.0  # nats below the best
-LEAST_KAPPA = 0.1  # a single past study has no differences to measure the rest by
-EVERYWHERE = 512
-EVIDENCE_ROWS = 150  # observations by which beliefs are weighed
-EARLY_UNTIL = 10  # evaluations
-EARLY_COLUMNS = 2  # parameters at most
-MOST_EARLY = 0.9
-SCALE_ROWS = 256  # where the most that is promised is looked for
-MANY = 16  # past studies from which on evidence needs no help
+"""Units of one metric: differences near the best count most."""
+
+NORMALISE_FRONT = "z-score"
+"""Units of several metrics: linear, so that hypervolumes weigh values beyond the best of a metric
+correctly, which the logarithm of a regret hardly tells apart."""
 
 
 @dataclass(frozen=True)
@@ -97,247 +158,421 @@ class TaskPriorSuggester(Suggester):
 
     ``start``: configurations of the portfolio before the model decides. ``patience``: trials
     without progress after which every second decision explores; 0 for never. ``fantasies``: joint
-    samples over running trials. ``cost_exponent``: what is promised / cost^exponent when the study
-    has a cost. ``early``: the share of what past studies promise at the beginning, in spaces of at
-    most two parameters; it falls to 0 within 10 evaluations. ``own_turns``: whether, where past
-    studies are few, some decisions are the cold process's own. ``doubt``: how far the portfolio
-    doubts past studies, in shares of their range; see `adaptive_start`.
+    samples over running trials. ``cost_exponent``: improvement / cost^exponent if the study has a
+    cost. ``early``: the weight of past models at the beginning, in spaces of at most two
+    parameters; it falls to 0 within 10 evaluations. ``own_turns``: with few past studies, some
+    decisions are those of the cold model alone. ``doubt``: the error that the portfolio expects of
+    past studies, as a share of their range; with several metrics, any doubt treats a few seemingly
+    informative studies among many as chance, unless the signal is strong.
     """
 
-    start: int = 3
+    start: int = setting(3, at_least(1))
     patience: int = 6
-    fantasies: int = 16
-    cost_exponent: float = 1.0
-    early: float = 0.0
+    fantasies: int = setting(16, at_least(1))
+    cost_exponent: float = setting(1.0, at_least(0))
+    early: float = setting(0.0, between(0, NUMBERS.max_early))
     own_turns: bool = False
-    doubt: float = 0.0
-    past: Past = field(default=NOTHING, metadata={"handed_in": True})
+    doubt: float = setting(0.0, between(0, 1))
+    past: Past = handed_in(NOTHING)
 
     learns: ClassVar[bool] = True
 
     def informed_by(self, past: PastKnowledge) -> Suggester:
-        """All of it: the models of past studies."""
+        """Return a copy with these past studies."""
         assert isinstance(past, Past)
         return replace(self, past=past)
 
     def __post_init__(self) -> None:
-        for name in ("start", "fantasies"):
-            if getattr(self, name) < 1:
-                raise MethodError(f"{name} is {getattr(self, name)}; it must be at least 1")
-        if not 0.0 <= self.early <= MOST_EARLY:
-            raise MethodError(f"early is {self.early}; it must be from 0 to {MOST_EARLY}")
-        if not 0.0 <= self.doubt <= 1.0:
-            raise MethodError(f"doubt is {self.doubt}; it must be from 0 to 1")
+        check_settings(self)
 
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
-        """The best of the mixture."""
-        encoding = encoding_of(history.problem.space)
-        learned = learn(self.past, encoding, history.problem.seed)
-        sources = self._said(history, learned)
-        if learned is None:
-            found = BayesianSuggester(initial=3, cost_exponent=self.cost_exponent).suggest(
-                history, request, count, rng
-            )
-            return replace(found, notes=msgspec.structs.replace(found.notes, sources=sources))
+        """Return configurations of the portfolio, then the best of the mixture; those of the plain
+        method if nothing can be learned."""
+        problem, encoding = history.problem, encoding_of(history.problem.space)
+        lessons = learn(self.past, encoding, problem.seed, self.doubt)
+        sources = None if len(history.trials) else self._note(lessons)
         training = training_data(history, encoding)
-        first = self._first(learned, encoding, training, count)
-        if first:
-            return Suggestion(tuple(first), Notes(reason=FromPortfolio(), sources=sources))
+        if first := self._first(problem, lessons, encoding, training, count):
+            return Suggestion(tuple(first), DecisionRecord(reason=FromPortfolio(), sources=sources))
+        too_many = (
+            len(training.y) > 0 and len(problem.metrics) > BAYESIAN.max_metrics_for_hypervolume
+        )
+        if lessons is None or too_many:
+            initial = None if problem.several else 3
+            plain = BayesianSuggester(initial=initial, cost_exponent=self.cost_exponent)
+            found = plain.suggest(history, request, count, rng)
+            return replace(found, record=msgspec.structs.replace(found.record, sources=sources))
         if not len(training.y):
-            return Suggestion(
-                tuple(first_configs(history, count, count, rng)), Notes(reason=SpreadOut())
-            )
+            spread = first_configs(history, count, count, rng)
+            return Suggestion(tuple(spread), DecisionRecord(reason=SpreadOut()))
         try:
-            return self._best(history, learned, encoding, training, count, rng)
+            return self._decide(history, lessons, training, count, rng)
         except (NumericalError, np.linalg.LinAlgError) as error:
             return spread_instead(history, count, rng, error)
 
-    def _said(self, history: History, learned: "Learned | None") -> Sources | None:
-        """What the first decision tells about the past."""
-        if len(history.trials):
-            return None
-        used = () if learned is None else learned.basis.sources.names
+    def forecast(
+        self, history: History, points: ForecastPoints, rng: np.random.Generator
+    ) -> Sequence[ForecastColumn]:
+        """Predict by the mixture of past studies and the cold model; by the plain method if past
+        studies teach nothing."""
+        problem, encoding = history.problem, encoding_of(history.problem.space)
+        points.check_full(problem)
+        lessons = learn(self.past, encoding, problem.seed, self.doubt)
+        if lessons is None or len(problem.metrics) > BAYESIAN.max_metrics_for_hypervolume:
+            return BayesianSuggester().forecast(history, points, rng)
+        training = training_data(history, encoding)
+        if not len(training.y):
+            return ()
+        models = _cold_models(history, lessons.by_model(problem), training, rng, refit=False)
+        mixed = _mixtures(lessons.by_model(problem), models)
+        if problem.several:
+            models, _ = _for_front(models, training, problem, mixed, rng)
+        fitted = {**models.fitted} | ({} if problem.several else {"loss": mixed["loss"][0]})
+        return forecast_columns(problem, fitted, encoding.encode(points.configs))
+
+    def _note(self, lessons: "Lessons | None") -> Sources:
+        """The past studies that are used and those that are not, for the first decision."""
+        used = () if lessons is None else lessons.names
         gated = tuple(study.name for study in self.past.studies if study.name not in used)
         return Sources(used=used, left_out=tuple(self.past.left_out), unlearnable=gated)
 
     def _first(
-        self, learned: "Learned", encoding: Encoding, training: Training, count: int
+        self,
+        problem: Problem,
+        lessons: "Lessons | None",
+        encoding: Encoding,
+        training: Training,
+        count: int,
     ) -> list[Config]:
-        """The next configurations of the adaptive portfolio, while there are fewer than
-        ``start``."""
+        """The next configurations of the start, until there are ``start`` of them."""
+        if lessons is None:
+            lacking = min(count, self.start - len(training.known))
+            if not problem.several or lacking <= 0:
+                return []
+            fronts = observed_fronts(self.past, encoding)
+            free = fronts[~contains_rows(fronts, training.known)][:lacking]
+            return encoding.decode(free) if len(free) else []
         lacking = min(count, self.start + int(training.failed.sum()) - len(training.known))
-        rows = learned.start(self.doubt).next_rows(training, lacking)
-        return encoding.decode(learned.rows[rows]) if rows else []
+        rows = lessons.portfolio.next_rows(training, lacking)
+        return encoding.decode(lessons.portfolio.rows[rows]) if rows else []
 
-    def _since_start(self, outcomes: Array) -> Array:
-        """Outcomes (n,) by which patience is measured. A portfolio with doubt counts as one trial:
-        its first is often the best, and nothing is wrong with a model that has not decided yet."""
-        if not self.doubt or len(outcomes) <= self.start:
-            return outcomes
-        return np.append(outcomes[: self.start].min(), outcomes[self.start :])
-
-    def _best(  # the parts of one decision
+    def _decide(
         self,
         history: History,
-        learned: "Learned",
-        encoding: Encoding,
+        lessons: "Lessons",
         training: Training,
         count: int,
         rng: np.random.Generator,
     ) -> Suggestion:
-        cold_gp = replace(ExactGP.over(encoding.columns), noise=NOISE)
-        loss = Transformed(cold_gp, normaliser_named(NORMALISE).steps)
-        models = fit_models(history, training, encoding.columns, ModelSettings(), rng, loss)
-        target = models.fitted["loss"]
-        assert isinstance(target, FittedTransformed) and isinstance(target.inner, FittedGP)
-        alone = self.own_turns and is_own_turn(len(training.known), learned.basis, target.data)
-        posterior, cold = mixed_belief(learned.basis, target.inner, target.steps, alone=alone)
-        incumbent = "mean" if history.problem.noisy else "observed"
-        fitted = {**models.fitted, "loss": posterior}
-        outcomes = self._since_start(np.where(training.failed, np.inf, training.y))
-        stuck = (
-            self.patience > 0 and not history.problem.noisy and explores(outcomes, self.patience)
-        )
-        early = self.early if encoding.dimension <= EARLY_COLUMNS else 0.0
-        promise = TaskImprovement() if alone else learned.promise(target.data, early)
-        acquisition = LowerConfidenceBound(EXPLORING) if stuck else promise
+        """Fit the cold models, average them with the past, and maximise the acquisition."""
+        problem, encoding = history.problem, encoding_of(history.problem.space)
+        bases = lessons.by_model(problem)
+        models = _cold_models(history, bases, training, rng)
+        alone = self.own_turns and not problem.several
+        if alone:
+            observations = len(models.fitted["loss"].data)
+            alone = is_own_turn(len(training.known), bases["loss"], observations)
+        mixed = _mixtures(bases, models, alone)
+        exploring, loss, incumbent = False, None, "mean"
+        if problem.several:
+            models, acquisition = _for_front(models, training, problem, mixed, rng)
+        else:
+            loss, incumbent = mixed["loss"][0], "mean" if problem.noisy else "observed"
+            exploring = self._is_stuck(problem, training)
+            acquisition = self._acquisition(lessons, loss, alone, exploring)
+        fitted = {**models.fitted} | ({} if loss is None else {"loss": loss})
         choice = Choice(
             weighted(acquisition, fitted, self.cost_exponent),
             models,
             training,
             encoding,
-            loss=fitted["loss"],
+            loss=loss,
             fantasies=self.fantasies,
             incumbent=incumbent,
             cost_exponent=self.cost_exponent,
             settings=SEARCH,
-            seed=history.problem.seed,
+            seed=problem.seed,
         )
         configs, reason = choice.best(count, rng)
-        if stuck and reason is not None:
+        if reason is not None and configs and problem.several:
+            each = expected_of_each(problem, models.objectives, encoding.encode(configs[:1]))
+            reason = msgspec.structs.replace(reason, each=each)
+        if reason is not None and exploring:
             reason = msgspec.structs.replace(reason, exploring=True)
-        counted = Sources(weights=learned.weights(target.data, cold))
-        return Suggestion(tuple(configs), Notes(reason=reason, fit=models.fits, sources=counted))
+        noted = Sources(weights=_noted_weights(bases, mixed, len(problem.metrics)))
+        record = DecisionRecord(reason=reason, fit=models.fits, sources=noted)
+        return Suggestion(tuple(configs), record)
+
+    def _acquisition(
+        self, lessons: "Lessons", posterior: TaskPosterior, alone: bool, exploring: bool
+    ) -> Acquisition:
+        """The improvement of the mixture and of past models; in an own turn without the latter; a
+        wide confidence bound to explore."""
+        if exploring:
+            return LowerConfidenceBound(BAYESIAN.explore_width)
+        if alone:
+            return MixtureImprovement()
+        small = posterior.data.x.shape[1] <= NUMBERS.early_max_columns
+        return task_acquisition(posterior, lessons.portfolio.rows, self.early if small else 0.0)
+
+    def _is_stuck(self, problem: Problem, training: Training) -> bool:
+        """True if this decision explores, since nothing has improved for ``patience`` trials; never
+        with noise."""
+        if self.patience <= 0 or problem.noisy:
+            return False
+        losses = np.where(training.failed, np.inf, training.y[:, 0])
+        if self.doubt and len(losses) > self.start:
+            # A portfolio with doubt counts as one trial: its first configuration is often the best,
+            # and the model has not decided anything yet.
+            losses = np.append(losses[: self.start].min(), losses[self.start :])
+        return explores(losses, self.patience)
+
+
+def _cold_models(
+    history: History,
+    bases: Mapping[str, TaskBasis],
+    training: Training,
+    rng: np.random.Generator,
+    *,
+    refit: bool = True,
+) -> Models:
+    """Fit the models of the new study alone; those with a basis in the units of past studies."""
+    columns = encoding_of(history.problem.space).columns
+    normalise = NORMALISE_FRONT if history.problem.several else NORMALISE
+    cold_gp = replace(ExactGP.over(columns), noise=NOISE_PRIOR)
+    cold = dict.fromkeys(bases, Transformed(cold_gp, normaliser_named(normalise).steps))
+    return fit_models(history, training, columns, ModelSettings(refit=refit), rng, cold)
+
+
+def _mixtures(
+    bases: Mapping[str, TaskBasis], models: Models, alone: bool = False
+) -> dict[str, tuple[TaskPosterior, float]]:
+    """Average past studies and the cold model of each basis; with ``alone``, the cold model only."""
+    mixed = {}
+    for name, basis in bases.items():
+        target = models.fitted[name]
+        assert isinstance(target, FittedTransformed) and isinstance(target.inner, FittedGP)
+        mixed[name] = task_posterior(basis, target.inner, target.steps, alone=alone)
+    return mixed
+
+
+def task_acquisition(posterior: TaskPosterior, rows: Array, early: float) -> TaskAcquisition:
+    """Return the acquisition of one metric: past studies are weighted by how well they order the
+    results, and ``early`` falls to 0 within ten evaluations. ``rows`` (C, d): candidates."""
+    data, sources = posterior.data, posterior.basis.sources
+    agreement = agreement_weights(sources.means(data.x), np.asarray(data.y))
+    places = np.linspace(0, len(rows) - 1, min(len(rows), NUMBERS.scale_rows)).astype(int)
+    share = early * max(0.0, 1.0 - len(data) / NUMBERS.early_until)
+    return TaskAcquisition(sources, agreement, share, NUMBERS.steady, rows[places])
+
+
+def is_own_turn(tried: int, basis: TaskBasis, observations: int) -> bool:
+    """True if the decision after ``tried`` configurations belongs to the cold model: one in
+    2 + M // 4 with M past studies, if they are few."""
+    count = len(basis.sources)
+    return (
+        count < NUMBERS.min_studies_without_own_turns
+        and observations >= MIXTURE.cold_from
+        and (tried - MIXTURE.cold_from) % (2 + count // 4) == 0
+    )
+
+
+# --- what past studies teach ----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Learned:
-    """What the past says about this space: a basis, candidates ``rows`` (C, d) for the start, and
-    predictions there (C, M) as losses and in ``units`` of the models, both scaled to [0, 1]."""
+class Lessons:
+    """The bases of m metrics, None for a metric that past studies teach nothing about, and the
+    portfolio that a study starts with."""
 
-    basis: TaskBasis
-    rows: Array
-    scaled: Array
-    units: Array
+    bases: tuple[TaskBasis | None, ...]
+    portfolio: Portfolio
 
-    def start(self, doubt: float) -> AdaptiveStart:
-        """What chooses the first configurations: by losses, or, with doubt, by units of the models,
-        in which the best and the second best are further apart."""
-        scaled = self.units if doubt else self.scaled
-        return AdaptiveStart(self.rows, scaled, self.basis.rest, doubt)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The past studies that are used for some metric."""
+        taught = [basis for basis in self.bases if basis is not None]
+        return tuple(dict.fromkeys(name for basis in taught for name in basis.sources.names))
 
-    def promise(self, data: Data, early: float = 0.0) -> EarlyPromise:
-        """What the mixture of beliefs promises, and a little of what past studies do; more at the
-        beginning."""
-        sources = self.basis.sources
-        agreement = agreement_weights(sources.means(data.x), np.asarray(data.y))
-        places = np.linspace(0, len(self.rows) - 1, min(len(self.rows), SCALE_ROWS)).astype(int)
-        share = early * max(0.0, 1.0 - len(data) / EARLY_UNTIL)
-        return EarlyPromise(sources, agreement, share, PROMISE, self.rows[places])
-
-    def weights(self, data: Data, cold: float) -> dict[str, float]:
-        """What counts how much: this study's own model, and past studies by how well they order
-        what was seen."""
-        names = self.basis.sources.names
-        shares = (1.0 - cold) * agreement_weights(
-            self.basis.sources.means(data.x), np.asarray(data.y)
-        )
-        return weight_notes(names, np.append(shares, cold))
+    def by_model(self, problem: Problem) -> dict[str, TaskBasis]:
+        """The bases by the name of the model of their metric."""
+        pairs = zip(loss_names(problem.names), self.bases, strict=True)
+        return {name: basis for name, basis in pairs if basis is not None}
 
 
 @lru_cache(maxsize=8)
-def learn(past: Past, encoding: Encoding, seed: int, normalise: str = NORMALISE) -> Learned | None:
-    """What the past says, or None when no study passes the gate."""
+def learn(past: Past, encoding: Encoding, seed: int, doubt: float) -> Lessons | None:
+    """Learn from past studies; None if they teach nothing about any metric."""
+    if past.metrics > 1:
+        return _learn_fronts(past, encoding, seed, doubt > 0.0)
+    basis = task_basis(past, encoding, seed, NORMALISE)
+    if basis is None:
+        return None
+    models = SourceModels(basis.sources.models)
+    rows = candidate_rows(encoding.domain, tuple(model.study for model in models.models))
+    # With doubt the units of the models count: there the best and the second best are further apart.
+    predicted = models.means(rows) if doubt else _predicted_losses(models, rows)
+    scaled = scaled_predictions(predicted)
+    return Lessons((basis,), AdaptivePortfolio(rows, scaled, basis.residual, doubt))
+
+
+def task_basis(past: Past, encoding: Encoding, seed: int, normalise: str) -> TaskBasis | None:
+    """The basis of one metric from the past studies that pass the gate; None if none does."""
     if not len(past):
         return None
     models = past.models(normalise)
-    everywhere = _everywhere(encoding, seed)
-    means = models.means(everywhere)
-    learned = np.array([model.learned > LEAST_LEARNED for model in models.models])
-    kept = learned & (means.std(axis=0) > LEAST_SPREAD)
+    means = models.means(_everywhere(encoding, seed))
+    learned = np.array([model.teaches for model in models.models])
+    kept = learned & (means.std(axis=0) > NUMBERS.min_spread)
     if not kept.any():
         return None
     sources, means = models.only(kept), means[:, kept]
-    count = len(sources)
     differences = means - means.mean(axis=1, keepdims=True)
-    kappa = float((differences**2).sum(axis=1).mean()) / max(count - 1, 1)
+    kappa = float((differences**2).sum(axis=1).mean()) / max(len(sources) - 1, 1)
     kernel = sources.shared_kernel(encoding.columns)
-    rows = candidate_rows(encoding.domain, tuple(model.study for model in sources.models))
-    predicted = sources.means(rows)
-    losses = np.stack(
-        [model.losses(predicted[:, place]) for place, model in enumerate(sources.models)], axis=1
-    )
     if encoding.domain.pool is None:
-        sources = sources.on_common_points(
-            encoding.columns, common_rows(encoding.domain, rows, seed)
-        )
-    basis = TaskBasis(sources, kernel, kernel, max(kappa, LEAST_KAPPA))
-    return Learned(basis, rows, scaled_predictions(losses), scaled_predictions(predicted))
+        rows = candidate_rows(encoding.domain, tuple(model.study for model in sources.models))
+        common = common_rows(encoding.domain, rows, seed)
+        sources = sources.on_common_points(encoding.columns, common)
+    return TaskBasis(sources, kernel, kernel, max(kappa, NUMBERS.min_kappa))
 
 
 def _everywhere(encoding: Encoding, seed: int) -> Array:
     """Rows that stand for the whole space."""
     domain = encoding.domain
-    return (
-        domain.pool
-        if domain.pool is not None
-        else domain.sample(EVERYWHERE, np.random.default_rng(seed))
+    if domain.pool is not None:
+        return domain.pool
+    return domain.sample(NUMBERS.spread_rows, np.random.default_rng(seed))
+
+
+def _predicted_losses(models: SourceModels, rows: Array) -> Array:
+    """Predicted losses (C, M) at rows (C, d)."""
+    means = models.means(rows)
+    each = [model.losses(means[:, place]) for place, model in enumerate(models.models)]
+    return np.stack(each, axis=1)
+
+
+def _noted_weights(
+    bases: Mapping[str, TaskBasis],
+    mixed: Mapping[str, tuple[TaskPosterior, float]],
+    metrics: int,
+) -> dict[str, float]:
+    """Weights of past studies for the record: for each metric, the new study has the probability of
+    its cold model, or 1 if its plain model decides, and past studies share the rest by the size of
+    their coefficients in the prediction; then the mean over metrics."""
+    counted: dict[str, float] = {}
+    for name, basis in bases.items():
+        posterior, cold = mixed[name]
+        if metrics > 1 and cold >= NUMBERS.cold_alone:
+            cold = 1.0
+        sizes = np.abs(posterior.past_coefficients())
+        shares = (1.0 - cold) * sizes / max(float(sizes.sum()), MIN_VARIANCE)
+        for study, weight in weight_notes(basis.sources.names, np.append(shares, cold)).items():
+            counted[study] = counted.get(study, 0.0) + weight / metrics
+    own = counted.pop("this study", 0.0) + (metrics - len(bases)) / metrics
+    return weight_notes(tuple(counted), np.array([*counted.values(), own]))
+
+
+# --- several metrics ------------------------------------------------------------------------------
+
+
+def _learn_fronts(past: Past, encoding: Encoding, seed: int, doubted: bool) -> Lessons | None:
+    """Learn about each of several metrics; None if past studies teach nothing about any."""
+    bases = tuple(
+        task_basis(_beyond_chance(own, doubted), encoding, seed, NORMALISE_FRONT)
+        for own in past.each_metric
     )
+    if all(basis is None for basis in bases):
+        return None
+    rows = _front_candidates(past, encoding)
+    predicted: list[dict[str, Array]] = []
+    for basis in bases:
+        models = SourceModels(() if basis is None else basis.sources.models)
+        losses = _predicted_losses(models, rows) if len(models) else np.zeros((0, 0))
+        predicted.append({name: losses[:, place] for place, name in enumerate(models.names)})
+    return Lessons(bases, FrontPortfolio.of(rows, predicted))
 
 
-def is_own_turn(tried: int, basis: TaskBasis, data: Data) -> bool:
-    """Whether the decision after ``tried`` configurations is that of the cold process alone."""
-    count = len(basis.sources)
-    return count < MANY and len(data) >= COLD_FROM and (tried - COLD_FROM) % (2 + count // 4) == 0
+def _beyond_chance(past: Past, doubted: bool) -> Past:
+    """The past studies of one metric whose models predict them better than chance. With doubt, where
+    no more studies pass than chance explains, only those that pass by twice as much."""
+    models = past.models(NORMALISE_FRONT).models if len(past) else ()
+
+    def beyond(chance: float) -> set[str]:
+        return {
+            model.study.name
+            for model in models
+            if model.learned > SOURCE.min_learned + chance / np.sqrt(len(model.study.y))
+        }
+
+    found, lucky = beyond(NUMBERS.chance), len(models) * NUMBERS.chance_passing
+    few = len(found) <= lucky + 2.0 * np.sqrt(lucky * (1.0 - NUMBERS.chance_passing))
+    return past.only(beyond(2.0 * NUMBERS.chance) if doubted and few else found)
 
 
-def mixed_belief(
-    basis: TaskBasis, cold: FittedGP, steps: tuple[LearnedStep, ...], *, alone: bool = False
-) -> tuple[TaskPosterior, float]:
-    """All beliefs given the data of ``cold``, the model of this study alone, and the probability of
-    that one; with ``alone`` there is no other."""
-    data, grid = cold.data, list(() if alone else beliefs(basis.kappa))
-    log_prior = [math.log((1.0 - COLD_PRIOR) / max(len(grid), 1))] * len(grid)
-    kernel, noise = _unit_kernel(cold)
-    basis = replace(basis, own=kernel)
-    own = TaskBelief(0.0, (0.0, 0.0, 0.0, 1.0), noise)
-    if len(data) >= COLD_FROM:
-        grid.append(own)
-        log_prior.append(math.log(COLD_PRIOR) - OCCAM * (data.x.shape[1] + 1) * math.log(len(data)))
-    rows = np.linspace(0, len(data) - 1, min(len(data), EVIDENCE_ROWS)).astype(int)
-    x, y = data.x[rows], np.asarray(data.y)[rows]
-    blocks, _ = basis.blocks(x, x)
-    average, _ = basis.directions(x)
-    size = math.sqrt(max(float(basis.sources.means(x).var(axis=0).mean()), 1e-3))
-    covariances = np.stack([belief.covariance(blocks) for belief in grid])
-    log_evidence, scales = evidences(
-        covariances, [belief.gain for belief in grid], y, average, size
-    )
-    total = log_evidence + np.array(log_prior)
-    kept = np.flatnonzero(total > total.max() - NEGLIGIBLE)
-    weights = np.exp(total[kept] - total.max())
-    weights /= weights.sum()
-    share = float(weights[[grid[place] is own for place in kept]].sum())
-    return (
-        TaskPosterior(basis, [grid[place] for place in kept], scales[kept], weights, data, steps),
-        share,
-    )
+def _for_front(
+    models: Models,
+    training: Training,
+    problem: Problem,
+    mixed: Mapping[str, tuple[TaskPosterior, float]],
+    rng: np.random.Generator,
+) -> tuple[Models, Acquisition]:
+    """The models of all metrics, with their mixtures, and log EHVI over them. A metric whose cold
+    model is more probable than the past gets the model that it would have without a past."""
+    encoding = encoding_of(problem.space)
+    usual = loss_model(encoding.columns, ModelSettings())
+    fitted: dict[str, FittedSurrogate] = {**models.fitted}
+    for name, (posterior, cold) in mixed.items():
+        fitted[name] = posterior
+        if cold >= NUMBERS.cold_alone:
+            metric = loss_names(problem.names).index(name)
+            losses = training.y[:, metric]
+            known = np.flatnonzero(~training.failed & np.isfinite(losses))
+            rows = known[-ModelSettings().max_data :]
+            data = Data(training.x[rows], losses[rows], training.noise_of(metric, rows))
+            fitted[name] = usual.fit(data, rng)
+    models = replace(models, fitted=fitted)
+    return models, hypervolume_acquisition(problem, models, encoding.domain)
 
 
-def _unit_kernel(cold: FittedGP) -> tuple[Kernel, float]:
-    """The kernel of the fitted model with variance one, and its noise in units of that variance."""
-    prior = cold.prior
-    assert isinstance(prior, MeanAndKernel) and isinstance(prior.kernel, Scaled)
-    return prior.kernel.inner, cold.noise / prior.kernel.factor
+def _front_candidates(past: Past, encoding: Encoding) -> Array:
+    """Candidates (C, d) of the start: all rows of a pool; otherwise the first fronts of each past
+    study, moved to legal values."""
+    if encoding.domain.pool is not None:
+        return encoding.domain.pool
+    share = candidates_per_study(len(past))
+    found = [_front_first(study)[:share] for study in past.studies]
+    return np.unique(encoding.domain.snap(np.concatenate(found)), axis=0)
+
+
+def observed_fronts(past: Past, encoding: Encoding) -> Array:
+    """Configurations (k, d) on the fronts that past studies observed, in turn, moved to legal
+    values; studies that have the first metric come first."""
+    studies = sorted(past.studies, key=lambda s: int(np.argmax(_metrics_of(s))))
+    fronts = [list(_front_first(study, front_only=True)) for study in studies]
+    in_turn = [row for turn in zip_longest(*fronts) for row in turn if row is not None]
+    if not in_turn:
+        return np.zeros((0, encoding.dimension))
+    rows = encoding.domain.snap(np.array(in_turn))
+    return np.asarray(rows[np.sort(np.unique(rows, axis=0, return_index=True)[1])])
+
+
+def _metrics_of(study: SourceStudy) -> list[bool]:
+    """For each metric True if the study has it."""
+    return [study.has_metric(place) for place in range(study.losses.shape[1])]
+
+
+def _front_first(study: SourceStudy, front_only: bool = False) -> Array:
+    """Configurations (k, d) of a past study, its front first and of that the ends. Metrics that were
+    reported for other trials than its first one do not count."""
+    known = ~np.isnan(study.losses)
+    first = known[:, int(np.argmax(_metrics_of(study)))]
+    same = [place for place in range(known.shape[1]) if np.array_equal(known[:, place], first)]
+    x, losses = study.x[first], np.ascontiguousarray(study.losses[first][:, same])
+    front, ranks = lonely_rows(losses, len(losses)), front_ranks(losses)
+    rest = np.flatnonzero(ranks > 0)
+    others = rest[np.argsort(ranks[rest], kind="stable")]
+    ordered: Array = x[front if front_only else np.concatenate([front, others])]
+    return ordered

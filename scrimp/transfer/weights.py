@@ -1,47 +1,155 @@
-"""How much each past study counts: weights over M models of past studies and, last, the model of
-the study at hand.
+"""Weights of M past studies and, last, of the new study: (M + 1,), summing to 1.
 
-*Distance* (TST, TAF): the Epanechnikov kernel of a distance between studies,
+*Distance* (TST, TAF). The Epanechnikov kernel of a distance u = distance / bandwidth between
+studies; the new study has distance 0:
 
-    kappa(u) = 3/4 (1 - u^2) where u = distance / bandwidth < 1, else 0;      the study at hand has distance 0
+    kappa(u) = 3/4 (1 - u^2) where u < 1, else 0
 
 The distance is Euclidean between meta-features, or the share of discordant pairs: pairs of
-evaluated configurations that the past study's model orders otherwise than the losses do. Beyond the
-bandwidth a study does not count at all.
+evaluated configurations that the model of a past study orders differently from the losses.
 
-*Ranking loss* (RGPE): how many ordered pairs a model gets wrong, L(f) = sum_jk [(f_j < f_k) xor
-(y_j < y_k)], where the model at hand is judged by leave-one-out means, f_-j(x_j) against y_k. With
-S draws of the losses, by resampling the evaluated configurations or from the posteriors, the weight
-of a model is the share of draws in which it is the best.
+*Ranking loss* (RGPE). The number of ordered pairs that a model gets wrong, L(f) = sum_jk
+[(f_j < f_k) xor (y_j < y_k)]. The model of the new study is judged by leave-one-out means,
+f_-j(x_j) against y_k. The weight of a model is the share of S draws in which its loss is lowest;
+draws resample the evaluated configurations, or come from the posteriors.
 
-*Experts*: weights w_i(x) = beta_i / sigma_i^2(x) of a product of Gaussians; see `ensembles` and
-`acquisitions`.
+*Dilution* (RGPE). Many mediocre past studies with small weights can outvote the model of the new
+study. Two rules drop some of them:
+
+    percentile      drop i if the median of its losses is at least the 95th percentile of the new
+                    study's (2018, the authors' code; "percentile-paper": only if above, the text)
+    probabilistic   drop i with probability 1 - (1 - n / H) share_s(L_i < L_t) / (1 + alpha)
+                    (2022): at the horizon H of n evaluations every past study is dropped
+
+*Experts* (products of experts). 1/2 for the new study, the rest shared; the variances of the
+models come in later (`combinations`).
+
+    WeightRule("ranking", "probabilistic", 0.1, "bootstrap", 100, 0.0, 50).weights_of(...)
 
 Wistuba, Schilling, Schmidt-Thieme, Two-stage transfer surrogate model, 2016; Feurer, Letham,
-Hutter, Bakshy, Practical transfer learning for Bayesian optimization, 2022.
+Hutter, Bakshy, Practical transfer learning for Bayesian optimization, 2018 and 2022.
 """
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.surrogates.surrogate import Array
+from scrimp.plugins.settings import above, at_least, check_settings, choices, setting
+from scrimp.surrogates.exact_gp import FittedGP
+from scrimp.surrogates.surrogate import Array, FittedSurrogate
+from scrimp.surrogates.target_transform import FittedTransformed
+from scrimp.transfer.past import SourceModels
 
-__all__ = [
-    "best_shares",
-    "bootstrap_losses",
-    "discordance",
-    "distance_weights",
-    "epanechnikov",
-    "feature_distances",
-    "leave_one_out_discordance",
-    "ordering_errors",
-    "rank_distances",
-    "sampled_losses",
-    "uniform_weights",
-]
+MIN_OBSERVATIONS_TO_RANK = 3
+"""Below it ranking losses say nothing, and weights are equal (Feurer et al., 2022)."""
 
-SELF = 0.75
-"""The kernel at distance 0: what the study at hand counts before normalising."""
+DROP_PERCENTILE = 95.0
+"""Percentile of the new study's losses above which a past study is dropped (Feurer et al., 2018)."""
+
+MIN_WEIGHT_NOTED = 5e-5
+"""Weights that round to 0 in four digits are left out of the record of a decision."""
+
+
+@dataclass(frozen=True)
+class WeightRule:
+    """The settings of `TransferSuggester` that concern weights.
+
+    ``weights``: by features, ranks, ranking losses, or as experts. ``bandwidth`` of features and
+    ranks. ``draws``: bootstrap or posterior, and ``samples`` their number. ``alpha`` and
+    ``horizon``: of the probabilistic dilution; the horizon is the expected number of trials of the
+    new study, None for its n_trials, or 50. ``distance`` of features. ``ties``: models with the
+    lowest loss share the draw, or the new study takes it; "by draws" shares with bootstrap and
+    gives it to the new study with posterior draws, as the two versions of the paper do.
+    """
+
+    weights: str = setting("ranking", choices("features", "ranks", "ranking", "experts"))
+    dilution: str = setting(
+        "none", choices("none", "percentile", "percentile-paper", "probabilistic")
+    )
+    bandwidth: float = setting(0.1, above(0))
+    draws: str = setting("bootstrap", choices("bootstrap", "posterior"), paper=True)
+    samples: int = setting(100, at_least(1))
+    alpha: float = 0.0
+    horizon: int | None = None
+    distance: str = setting("scaled", choices("scaled", "euclidean"), paper=True)
+    ties: str = setting("by draws", choices("by draws", "shared", "target"), paper=True)
+
+    def __post_init__(self) -> None:
+        check_settings(self)
+
+    def weights_of(
+        self,
+        target: FittedSurrogate,
+        sources: SourceModels,
+        features: Mapping[str, float],
+        rng: np.random.Generator,
+    ) -> Array:
+        """Weights (M + 1,) given the model of the new study and those of the past studies."""
+        count, past = len(target.data), len(sources)
+        match self.weights:
+            case "features":
+                distances = _feature_distances(sources, features, self.distance == "scaled")
+                return distance_weights(distances, self.bandwidth)
+            case "ranks":
+                losses = np.asarray(target.data.y)
+                distances = rank_distances(sources.means(target.data.x), losses)
+                return distance_weights(distances, self.bandwidth)
+            case "experts":
+                return np.append(np.full(past, 0.5 / past), 0.5)
+        if count < MIN_OBSERVATIONS_TO_RANK:
+            return np.full(past + 1, 1.0 / (past + 1))
+        losses = self._ranking_losses(target, sources, rng)
+        ties = self.ties
+        if ties == "by draws":
+            ties = "target" if self.draws == "posterior" else "shared"
+        return best_shares(losses, self._kept(losses, count, rng), ties)
+
+    def _ranking_losses(
+        self, target: FittedSurrogate, sources: SourceModels, rng: np.random.Generator
+    ) -> Array:
+        """(M + 1, samples)"""
+        x, y = target.data.x, np.asarray(target.data.y)
+        gp = target.inner if isinstance(target, FittedTransformed) else target
+        assert isinstance(gp, FittedGP)
+        left_out = gp.leave_one_out()
+        if self.draws == "bootstrap":
+            own = leave_one_out_discordance(left_out.mean[:, 0], y)
+            wrong = np.concatenate([discordance(sources.means(x), y), own[None]])
+            return bootstrap_losses(wrong, self.samples, rng)
+        assert left_out.variance is not None
+        drawn = np.stack([model.samples(x, self.samples, rng) for model in sources.models])
+        noise = rng.standard_normal((self.samples, len(y)))
+        own_draws = left_out.mean[:, 0] + noise * np.sqrt(left_out.variance)
+        truth = y[:, None] < y[None, :]
+        own_losses = ((own_draws[:, :, None] < y) ^ truth).sum(axis=(1, 2)).astype(float)
+        return np.vstack([sampled_losses(drawn, y), own_losses])
+
+    def _kept(
+        self, losses: Array, count: int, rng: np.random.Generator
+    ) -> NDArray[np.bool_] | None:
+        """The past studies that dilution leaves (M,); None for all."""
+        match self.dilution:
+            case "percentile" | "percentile-paper":
+                return keep_by_percentile(losses, equal=self.dilution == "percentile-paper")
+            case "probabilistic":
+                dropped = drop_probabilities(losses, count, self.horizon or 50, self.alpha)
+                return np.asarray(rng.random(len(dropped)) >= dropped)
+        return None
+
+
+def _feature_distances(sources: SourceModels, features: Mapping[str, float], scaled: bool) -> Array:
+    """Distances (M,) by the meta-features that all studies have; zeros without any."""
+    known = [model.study.features for model in sources.models]
+    shared = [name for name in features if all(name in one for one in known)]
+    if not shared:
+        return np.zeros(len(sources))
+    past = np.array([[one[name] for name in shared] for one in known])
+    return feature_distances(past, np.array([features[name] for name in shared]), scaled)
+
+
+# --- distances ------------------------------------------------------------------------------------
 
 
 def epanechnikov(ratio: Array) -> Array:
@@ -54,23 +162,17 @@ def epanechnikov(ratio: Array) -> Array:
 
 
 def distance_weights(distances: Array, bandwidth: float) -> Array:
-    """Weights (M + 1,) of past studies at these distances (M,) and of the study at hand; they sum
-    to 1."""
-    kernel = np.append(epanechnikov(distances / bandwidth), SELF)
+    """Weights (M + 1,) of past studies at these distances (M,); the new study has distance 0."""
+    kernel = np.append(epanechnikov(distances / bandwidth), epanechnikov(np.zeros(1)))
     return np.asarray(kernel / kernel.sum())
 
 
-def uniform_weights(count: int) -> Array:
-    """(M + 1,) equal weights."""
-    return np.full(count + 1, 1.0 / (count + 1))
-
-
 def feature_distances(past: Array, present: Array, scaled: bool = True) -> Array:
-    """Euclidean distances (M,) between the meta-features of past studies (M, f) and of the study at
-    hand (f,).
+    """Euclidean distances (M,) between meta-features of past studies (M, f) and of the new one
+    (f,).
 
     ``scaled``: every feature is scaled to [0, 1] over all studies first, and distances are divided
-    by sqrt(f), so that the bandwidth means the same for any number of features.
+    by sqrt(f), so that a bandwidth means the same for any number of features.
     """
     if not scaled:
         return np.asarray(np.sqrt(((past - present) ** 2).sum(axis=1)))
@@ -78,29 +180,6 @@ def feature_distances(past: Array, present: Array, scaled: bool = True) -> Array
     spread = np.ptp(both, axis=0)
     units = (both - both.min(axis=0)) / np.where(spread > 0.0, spread, 1.0)
     return np.asarray(np.sqrt(((units[:-1] - units[-1]) ** 2).mean(axis=1)))
-
-
-def discordance(predictions: Array, losses: Array) -> Array:
-    """Which ordered pairs (j, k) each model gets wrong: (M, n, n) of 0 and 1 for predictions (n,
-    M)."""
-    truth = losses[:, None] < losses[None, :]
-    guesses = predictions.T
-    return np.asarray((guesses[:, :, None] < guesses[:, None, :]) ^ truth, dtype=float)
-
-
-def leave_one_out_discordance(left_out: Array, losses: Array) -> Array:
-    """The same of the model at hand (n, n): row j compares its prediction without j (n,) with the
-    losses themselves."""
-    return np.asarray(
-        (left_out[:, None] < losses[None, :]) ^ (losses[:, None] < losses[None, :]), dtype=float
-    )
-
-
-def ordering_errors(predictions: Array, losses: Array) -> Array:
-    """The number of discordant pairs a < b of each model (M,)."""
-    wrong = discordance(predictions, losses)
-    upper = np.triu(np.ones(wrong.shape[1:]), 1)
-    return np.asarray((wrong * upper).sum(axis=(1, 2)))
 
 
 def rank_distances(predictions: Array, losses: Array) -> Array:
@@ -112,9 +191,35 @@ def rank_distances(predictions: Array, losses: Array) -> Array:
     return 2.0 / (count * (count - 1)) * ordering_errors(predictions, losses)
 
 
+# --- ranking losses -------------------------------------------------------------------------------
+
+
+def discordance(predictions: Array, losses: Array) -> Array:
+    """1 for each ordered pair (j, k) that a model gets wrong, else 0: (M, n, n) for predictions
+    (n, M)."""
+    truth = losses[:, None] < losses[None, :]
+    guesses = predictions.T
+    return np.asarray((guesses[:, :, None] < guesses[:, None, :]) ^ truth, dtype=float)
+
+
+def leave_one_out_discordance(left_out: Array, losses: Array) -> Array:
+    """Like `discordance`, for the model of the new study (n, n): row j compares the prediction
+    without j (n,) with the losses themselves."""
+    return np.asarray(
+        (left_out[:, None] < losses[None, :]) ^ (losses[:, None] < losses[None, :]), dtype=float
+    )
+
+
+def ordering_errors(predictions: Array, losses: Array) -> Array:
+    """The number of discordant pairs j < k of each model (M,)."""
+    wrong = discordance(predictions, losses)
+    upper = np.triu(np.ones(wrong.shape[1:]), 1)
+    return np.asarray((wrong * upper).sum(axis=(1, 2)))
+
+
 def bootstrap_losses(wrong: Array, draws: int, rng: np.random.Generator) -> Array:
-    """Ranking losses (K, S) of K models with discordances (K, n, n) on S resamples of the
-    configurations, shared by all.
+    """Ranking losses (K, S) of K models with discordances (K, n, n), on S resamples of the
+    configurations that all models share.
 
     A resample that takes configuration j c_j times has the loss sum_jk c_j c_k wrong_jk.
     """
@@ -135,11 +240,10 @@ def sampled_losses(samples: Array, losses: Array) -> Array:
 def best_shares(
     losses: Array, kept: NDArray[np.bool_] | None = None, ties: str = "shared"
 ) -> Array:
-    """Weights (M + 1,) by losses (M + 1, S): in how many draws each model is the best, ties
-    ``shared`` or to the ``target``.
+    """Weights (M + 1,) by losses (M + 1, S): the share of draws in which each model is best, ties
+    ``shared`` or given to the ``target``.
 
-    ``kept`` (M,): past studies that are not kept get the loss 2 max + 1, with which nobody is the
-    best.
+    ``kept`` (M,): a past study that is not kept gets the loss 2 max + 1, so it is never best.
     """
     if kept is not None:
         losses = losses.copy()
@@ -148,3 +252,55 @@ def best_shares(
     if ties == "target":
         best[:-1, best[-1]] = False
     return np.asarray((best / best.sum(axis=0)).mean(axis=1))
+
+
+# --- dilution: losses (M + 1, S), the new study last; it is never dropped -------------------------
+
+
+def keep_by_percentile(
+    losses: Array, percentile: float = DROP_PERCENTILE, equal: bool = False
+) -> NDArray[np.bool_]:
+    """True (M,) where the median loss of a past study lies below that percentile of the new
+    study's losses, or is ``equal`` to it."""
+    medians, limit = np.median(losses[:-1], axis=1), np.percentile(losses[-1], percentile)
+    return np.asarray(medians <= limit if equal else medians < limit)
+
+
+def drop_probabilities(losses: Array, count: int, horizon: int, alpha: float = 0.0) -> Array:
+    """p_drop (M,) after ``count`` evaluations of ``horizon``.
+
+    >>> drop_probabilities(np.array([[1.0, 1.0], [3.0, 1.0], [2.0, 2.0]]), count=5, horizon=10).tolist()
+    [0.5, 0.75]
+    """
+    wins = (losses[:-1] < losses[-1]).mean(axis=1)
+    left = max(0.0, 1.0 - count / horizon)
+    return np.asarray(1.0 - left * wins / (1.0 + alpha))
+
+
+# --- weights in decisions and records -------------------------------------------------------------
+
+
+def with_min_weight(weights: Array, least: float = 1e-6) -> Array:
+    """Weights in which the new study counts at least ``least``, so that its model decides where
+    all past models are flat.
+
+    >>> with_min_weight(np.array([1.0, 0.0])).round(7).tolist()
+    [0.999999, 1e-06]
+    """
+    floored = np.append(weights[:-1], max(float(weights[-1]), least))
+    return np.asarray(floored / floored.sum())
+
+
+THIS_STUDY = "this study"
+"""The name of the new study among the recorded weights."""
+
+
+def weight_notes(names: tuple[str, ...], weights: Array) -> dict[str, float]:
+    """Weights by the name of the past study, and last of "this study", for the record of a
+    decision; past studies whose weight rounds to 0 are left out."""
+    listed = zip((*names, THIS_STUDY), weights, strict=True)
+    return {
+        name: round(float(weight), 4)
+        for name, weight in listed
+        if weight >= MIN_WEIGHT_NOTED or name == THIS_STUDY
+    }

@@ -111,8 +111,9 @@ def test_short_lists_are_kept_whole():
 
 def test_best_when_nothing_can_change_the_answer():
     slopes = np.array([[1.0, 1.0], [2.0, 2.0]])
-    index, value = best_by_knowledge_gradient(np.array([1.0, 0.0]), slopes, np.ones(2))
-    assert index in (0, 1)
-    assert value == float("-inf")
-    index, value = best_by_knowledge_gradient(np.array([1.0]), np.array([[1.0], [2.0]]), np.ones(2))
-    assert value == float("-inf")
+    for costs in ([3.0, 1.0], [1.0, 3.0]):
+        index, value = best_by_knowledge_gradient(np.array([1.0, 0.0]), slopes, np.array(costs))
+        assert index == int(np.argmin(costs)) and value == float("-inf")
+    alone = np.array([[1.0], [2.0]])
+    index, value = best_by_knowledge_gradient(np.array([1.0]), alone, np.array([2.0, 1.0]))
+    assert (index, value) == (1, float("-inf"))

@@ -9,22 +9,24 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from scrimp.acquisition.acquisition import Acquisition
-from scrimp.acquisition.constrained import Constrained
-from scrimp.acquisition.context import Context
-from scrimp.acquisition.cost_aware import CostAware
+from scrimp.acquisition.acquisition import Acquisition, Context
 from scrimp.acquisition.improvement import (
     LogExpectedImprovement,
     expected_improvement,
     log_expected_improvement,
     log_expected_improvement_and_derivatives,
 )
-from scrimp.acquisition.products import bind_logarithm
 from scrimp.acquisition.several_models import ALL_CONSTRAINTS, SeveralModelsAcquisition
+from scrimp.acquisition.weighted import Constrained, CostAware, bind_logarithm
 from scrimp.errors import MethodError
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
-from scrimp.testing.acquisitions import AcquisitionBattery, finite_differences
-from scrimp.testing.dense_posterior import SampledPosterior, random_posterior
+from scrimp.testing.acquisitions import (
+    AcquisitionBattery,
+    SampledPosterior,
+    finite_differences,
+    random_posterior,
+    rescaled,
+)
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,11 @@ class TestSafeBound(AcquisitionBattery):
         return Context(evaluated=x, feasible=np.arange(len(x)) % 2 == 0)
 
     def test_ranking_does_not_depend_on_the_units_of_the_loss(self) -> None:
-        """It does: the penalty is in units of the constraints."""
+        """The penalty is in units of the loss, so it is scaled with it."""
+        models, x = self.models(), self.rows(30)
+        scaled = {**models, "loss": rescaled(models["loss"])}
+        scores = SafeBound(penalty=20.0).bind(scaled, self.context(models))(x)
+        np.testing.assert_allclose(scores, 10.0 * self.bound()(x) - 3.0, rtol=1e-9)
 
 
 X = np.random.default_rng(0).uniform(0.1, 0.9, (6, 3))

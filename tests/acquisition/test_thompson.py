@@ -6,16 +6,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scrimp.acquisition.acquisition import Acquisition
-from scrimp.acquisition.context import Context
+from scrimp.acquisition.acquisition import Acquisition, Context, fantasise
 from scrimp.acquisition.domain import Domain
 from scrimp.acquisition.maximize import maximize_acquisition
-from scrimp.acquisition.pending import fantasise
 from scrimp.acquisition.thompson import ThompsonSampling, draw
 from scrimp.errors import MethodError
 from scrimp.gp.columns import Column
-from scrimp.testing.acquisitions import AcquisitionBattery
-from scrimp.testing.dense_posterior import SampledPosterior, random_posterior
+from scrimp.testing.acquisitions import AcquisitionBattery, SampledPosterior, random_posterior
 
 
 class TestThompsonSampling(AcquisitionBattery):

@@ -162,7 +162,7 @@ def test_what_is_wrong_is_told(tmp_path):
         convert("nasbench101", tmp_path, tmp_path / "t.npz")
     with pytest.raises(TableError, match="nothing at"):
         convert("lcbench", tmp_path / "none.json", tmp_path / "t.npz")
-    with pytest.raises(TableError, match="no training runs of TaskSet there"):
+    with pytest.raises(TableError, match="no training runs of TaskSet"):
         convert("taskset", tmp_path, tmp_path / "t.npz")
     (tmp_path / "bad.json").write_text('{"adult": {"0": {"config": {}}}}')
     with pytest.raises(TableError, match="does not follow the format lcbench: KeyError"):

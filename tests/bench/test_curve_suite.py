@@ -22,11 +22,10 @@ from scrimp.bench.curve_tasks import CurveTask, Scale, table_curves
 from scrimp.bench.tables import read_table
 from scrimp.errors import TableError
 from scrimp.executors.simulated import SimulatedCurves
-from scrimp.policies.scheduled import Scheduled
+from scrimp.methods.policy import Scheduled
 from scrimp.schedulers.asynchronous import AsynchronousHalving
 from scrimp.suggesters.suggester import Suggester, Suggestion
-from scrimp.testing.play import World
-from scrimp.testing.policies import PolicyBattery
+from scrimp.testing.policies import PolicyBattery, World
 
 
 def test_cells_of_a_table(write_table):

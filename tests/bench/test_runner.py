@@ -1,15 +1,16 @@
 """Cells in worker processes: kept as they come, resumed, pinned to one thread."""
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from scrimp.bench import runner
-from scrimp.bench.function_suite import function_cells
+from scrimp.bench.regret_suite import function_cells
 from scrimp.bench.results import read_runs
-from scrimp.catalogs import plugins
 from scrimp.errors import MethodError
+from scrimp.plugins import plugins
 
 
 def test_results_come_in_order_and_are_not_run_again(
@@ -55,7 +56,8 @@ def test_workers_have_one_thread_and_this_process_is_left_alone(
 
 
 def test_errors_of_workers_arrive(tmp_path: Path) -> None:
-    cells = function_cells(["random:kernel=rbf"], ["branin"], 1, 3)
+    (cell,) = function_cells(["random"], ["branin"], 1, 3)
+    cells = [replace(cell, method="random:kernel=rbf")]
     with pytest.raises(MethodError, match="no setting 'kernel'"):
         runner.run_cells(cells, tmp_path / "results.jsonl")
     assert read_runs(tmp_path / "results.jsonl") == []

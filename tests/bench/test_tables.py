@@ -132,7 +132,7 @@ def test_meta_that_is_refused(write_table: Write, changes: dict[str, Any], messa
 @pytest.mark.parametrize(
     ("row", "column", "value", "message"),
     [
-        (3, 0, 2.0, "configuration 3 of the pool does not fit its space: .*'kernel'"),
+        (3, 0, 2.0, "configuration 3 of the pool is not in its space: .*'kernel'"),
         (3, 0, 0.5, "'kernel'"),
         (4, 1, 99.0, "'c'"),
         (4, 2, 1.5, "'depth'"),

@@ -1,17 +1,11 @@
 """The other end of the pipe: what a peer's configuration gives on a pool that it cannot search."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
-import pytest
 
+import benchmarks.objectives.compare_objectives as compare
 from scrimp import Categorical, Float, Space
 from scrimp.bench.trade_off_suite import FrontQuestion
 from scrimp.space.space import Pool
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-compare = pytest.importorskip("compare_objectives")
 
 SPACE = [
     {"name": "kind", "type": "choice", "choices": ["a", "b"]},

@@ -1,31 +1,19 @@
 """The comparison behind the table of departures: texts that exist, and differences by hand."""
 
-import importlib.util
-import sys
 from pathlib import Path
 
 import pytest
 
 import scrimp
-from scrimp.history.problem import Budget, Problem
-from scrimp.tuning.catalog import build_policy, parse_method
+from benchmarks.defaults import departures
+from scrimp.methods.named_methods import build_policy, parse_method
+from scrimp.study_log.problem import Budget, Problem
 
 ROOT = Path(__file__).resolve().parents[2]
 PROBLEM = Problem(scrimp.Space(x=scrimp.Float(0, 1)), budget=Budget("epoch", 1, 27))
 
 
-@pytest.fixture(scope="module")
-def departures():
-    path = ROOT / "benchmarks" / "departures.py"
-    specification = importlib.util.spec_from_file_location("departures", path)
-    module = importlib.util.module_from_spec(specification)
-    sys.modules["departures"] = module  # dataclasses look their module up
-    specification.loader.exec_module(module)
-    yield module
-    del sys.modules["departures"]
-
-
-def test_every_text_is_a_method_and_stands_in_the_table(departures):
+def test_every_text_is_a_method_and_stands_in_the_table():
     page = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
     for one in (*departures.CHEAP, *departures.COSTLY):
         for text in (one.default, one.published):
@@ -35,7 +23,7 @@ def test_every_text_is_a_method_and_stands_in_the_table(departures):
         assert setting in page
 
 
-def test_differences_are_paired_by_task_and_seed(departures):
+def test_differences_are_paired_by_task_and_seed():
     def record(method, task, seed, *regret):
         head = {"suite": "curves", "table": "t", "task": task, "method": method, "seed": seed}
         return {**head, "size": 9, "spent": [0.1, 0.5, 1.0], "regret": list(regret)}

@@ -1,26 +1,12 @@
 """The benchmark of families: which tasks come first, what is chosen without a family, ranks."""
 
 import argparse
-import importlib.util
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="module")
-def families():
-    path = ROOT / "benchmarks" / "families.py"
-    specification = importlib.util.spec_from_file_location("families", path)
-    module = importlib.util.module_from_spec(specification)
-    sys.modules["families"] = module
-    specification.loader.exec_module(module)
-    yield module
-    del sys.modules["families"]
+from benchmarks.transfer import families
 
 
 class Tasks:
@@ -28,7 +14,7 @@ class Tasks:
         self.tasks = tuple(f"task{number}" for number in range(count))
 
 
-def test_every_family_gets_a_few_tasks_before_one_gets_many(families, monkeypatch):
+def test_every_family_gets_a_few_tasks_before_one_gets_many(monkeypatch):
     sizes = {"small": 4, "large": 35}
     monkeypatch.setattr(families, "read_tasks", lambda table: Tasks(sizes[table]))
     played = [(number, table, len(names)) for number, table, names in families.rounds([*sizes], 9)]
@@ -45,7 +31,7 @@ def test_every_family_gets_a_few_tasks_before_one_gets_many(families, monkeypatc
     assert max(np.diff([0, *places, 34])) <= 14  # all over the table
 
 
-def test_a_family_has_no_say_in_what_is_reported_on_it(families):
+def test_a_family_has_no_say_in_what_is_reported_on_it():
     def runs(family, **regrets):
         found = {name: np.full(6, regret) for name, regret in regrets.items()}
         return {family: {"task": found}}
@@ -59,12 +45,12 @@ def test_a_family_has_no_say_in_what_is_reported_on_it(families):
     assert families.chosen_without(everything, "two", ["a", "b"]) == "a"
 
 
-def test_ranks_share_ties(families):
+def test_ranks_share_ties():
     values = np.array([[0.1, 0.0], [0.1, 0.2], [0.3, 0.1]])
     assert families.ranked(values).tolist() == [[1.5, 1.0], [1.5, 3.0], [3.0, 2.0]]
 
 
-def test_seeds_of_a_task_are_averaged_first(families, tmp_path):
+def test_seeds_of_a_task_are_averaged_first(tmp_path):
     def record(seed, regret, sources="full"):
         head = {"suite": "transfer", "table": "t", "task": "a", "method": "m", "seed": seed}
         return json.dumps({**head, "sources": sources, "at": [2, 5], "regret": [regret, 0.0]})
@@ -75,7 +61,7 @@ def test_seeds_of_a_task_are_averaged_first(families, tmp_path):
     assert found[[0, 2]] == pytest.approx([0.3, 0.0]) and np.isnan(found[1])
 
 
-def test_the_report_runs_on_two_families(families, tmp_path, capsys):
+def test_the_report_runs_on_two_families(tmp_path, capsys):
     path = tmp_path / "runs.jsonl"
     lines = []
     for table in ("one", "two"):

@@ -1,16 +1,13 @@
 """Workers on a virtual clock, and the regret of what they reported by the budget spent."""
 
 import math
-import sys
 from argparse import Namespace
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-loop = pytest.importorskip("front_budget_loop")
-budgets = pytest.importorskip("compare_front_budgets")
+import benchmarks.objectives.compare_front_budgets as budgets
+import benchmarks.peers.front_budget_loop as loop
 
 
 class ToTheEnd:

@@ -2,14 +2,11 @@
 
 import io
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks"))
-loop = pytest.importorskip("objective_loop")
+import benchmarks.peers.objective_loop as loop
 
 SPACE = [
     {"name": "rate", "type": "float", "low": 1e-4, "high": 1.0, "log": True},

@@ -1,36 +1,13 @@
 """Live studies: the loop around a peer, resumable results, and the figures of the report."""
 
-import importlib.util
 import json
 import math
-import sys
 import time
 from argparse import Namespace
 from concurrent.futures import Future
-from pathlib import Path
 
-import pytest
-
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-
-
-@pytest.fixture(scope="module")
-def module():
-    sys.path.insert(0, str(BENCHMARKS))
-    try:
-        specification = importlib.util.spec_from_file_location(
-            "real_training", BENCHMARKS / "real_training.py"
-        )
-        module = importlib.util.module_from_spec(specification)
-        specification.loader.exec_module(module)
-        yield module
-    finally:
-        sys.path.remove(str(BENCHMARKS))
-
-
-@pytest.fixture(scope="module")
-def reporting(module):
-    return importlib.import_module(module.report.__module__)
+import benchmarks.training.real_training as module
+import benchmarks.training.training_report as reporting
 
 
 class Halving:
@@ -53,7 +30,7 @@ class Halving:
         return level > 1
 
 
-def test_the_loop_hands_out_units_until_the_total(module):
+def test_the_loop_hands_out_units_until_the_total():
     optimizer = Halving()
 
     def job(part):
@@ -82,7 +59,7 @@ def record(method, seed, trace, seconds=100.0):
     }  # fmt: skip
 
 
-def test_the_report_ranks_and_says_how_soon(reporting, tmp_path, capsys):
+def test_the_report_ranks_and_says_how_soon(tmp_path, capsys):
     path = tmp_path / "real.jsonl"
     runs = [
         record("auto", 0, [[1, 5.0, 3.0], [10, 40.0, 1.0]]),
@@ -110,7 +87,7 @@ def test_the_report_ranks_and_says_how_soon(reporting, tmp_path, capsys):
     assert reporting.ranks({"a": 1.0, "b": 2.0, "c": 1.0}) == {"a": 1.5, "b": 3.0, "c": 1.5}
 
 
-def test_runs_that_are_held_are_not_run_again(module, tmp_path, monkeypatch, capsys):
+def test_runs_that_are_held_are_not_run_again(tmp_path, monkeypatch, capsys):
     path = tmp_path / "real.jsonl"
     done = []
 
@@ -138,7 +115,7 @@ def test_runs_that_are_held_are_not_run_again(module, tmp_path, monkeypatch, cap
     assert len(done) == 8
 
 
-def test_two_problems_train_and_resume(module):
+def test_two_problems_train_and_resume():
     """A pickled state goes on as the state itself does."""
     import pickle
 

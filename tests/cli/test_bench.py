@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from scrimp.bench.runner import run_cell
 from scrimp.cli.bench import bench_app, method_list
 from scrimp.errors import MethodError, TableError
 
@@ -15,6 +16,8 @@ RUNNER = CliRunner()
 
 def test_settings_belong_to_the_method_before_them() -> None:
     assert method_list("gp:initial=3,fantasies=8, random") == ["gp:initial=3,fantasies=8", "random"]
+    assert method_list("asha:brackets=4,published,gp") == ["asha:brackets=4,published", "gp"]
+    assert method_list("asha:published,brackets=4") == ["asha:published,brackets=4"]
     with pytest.raises(MethodError, match="no method 'gps'"):
         method_list("random,gps")
 
@@ -156,3 +159,57 @@ def test_curves_on_surrogates_of_a_table(tmp_path: Path) -> None:
     record = json.loads(out.read_text())
     assert record["table"] == "bowl-gp" and record["trials"] == 3
     assert [kept.name for kept in tmp_path.glob("*.surrogate.npz")] == ["bowl-t-gp.surrogate.npz"]
+
+
+def test_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "scrimp.bench.runner._results", lambda cells, _: ((cell, run_cell(cell)) for cell in cells)
+    )  # in this process
+    options = [
+        "--small",
+        "--configs",
+        "3",
+        "--families",
+        "k-nearest,linear",
+        "--out",
+        str(tmp_path / "tables"),
+    ]
+    done = RUNNER.invoke(bench_app, ["make", "transfer", *options])
+    assert done.exit_code == 0, done.output
+    first, second, following = done.output.splitlines()
+    assert first == f"wrote {tmp_path}/tables/k-nearest.npz" and second.endswith("linear.npz")
+    assert following.startswith(f"next: scrimp bench transfer {tmp_path}/tables/k-nearest.npz ")
+    unknown = RUNNER.invoke(bench_app, ["make", "pictures", "--out", str(tmp_path)])
+    assert isinstance(unknown.exception, TableError) and "there are curves" in str(
+        unknown.exception
+    )
+    assert RUNNER.invoke(bench_app, ["make", "curves"]).exit_code == 2  # where to?
+
+
+def test_convert(tmp_path: Path) -> None:
+    path = tmp_path / "hpob.json"
+    path.write_text('{"7": {"3": {"X": [[0.0], [0.5]], "y": [[0.9], [0.7]]}}}')
+    done = RUNNER.invoke(bench_app, ["convert", "hpob", str(path), str(tmp_path / "t.npz")])
+    assert done.exit_code == 0, done.output
+    assert done.output == f"wrote {tmp_path}/t.npz: 1 tasks x 2 configurations x 1 levels\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("functions", "--functions", "branin", "--methods", "random,nonsense"), "no method"),
+        (("functions", "--functions", "branin", "--methods", "random,asha"), "training budgets"),
+        (("functions", "--functions", "branin", "--methods", "random,gp:kernel=x"), "no kernel"),
+        (("functions", "--functions", "branin", "--methods", "random,gp:size=3"), "size"),
+        (("objectives", "--problems", "zdt1", "--methods", "random,rgpe"), "one metric"),
+        (("speed", "--sizes", "5", "--methods", "random,median"), "training budgets"),
+    ],
+)
+def test_a_method_that_cannot_run_is_refused_before_the_first_run(
+    words: tuple[str, ...], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs: list[object] = []
+    monkeypatch.setattr("scrimp.bench.runner._results", lambda cells, _: runs.extend(cells) or [])
+    result = RUNNER.invoke(bench_app, [*words, "--out", str(tmp_path / "r.jsonl")])
+    assert isinstance(result.exception, MethodError) and message in str(result.exception)
+    assert runs == []

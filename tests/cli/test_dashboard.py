@@ -12,7 +12,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from scrimp.cli.dashboard import is_loopback
+from scrimp.cli.dashboard import (
+    MIN_TOKEN_CHARACTERS,
+    READ_VARIABLE,
+    WRITE_VARIABLE,
+    given_token,
+    is_loopback,
+)
 from scrimp.cli.main import app
 from scrimp.errors import StudyError
 
@@ -44,12 +50,11 @@ def test_addresses_of_this_machine(host: str, here: bool) -> None:
 
 
 def test_without_the_extra_the_error_names_the_extra_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "scrimp.dashboard.access", raising=False)
-    monkeypatch.setitem(sys.modules, "starlette.datastructures", None)
+    monkeypatch.setitem(sys.modules, "fastapi", None)
     result = CliRunner().invoke(app, ["dashboard"])
     assert isinstance(result.exception, StudyError)
     said = str(result.exception)
-    assert "pip install 'scrimp[dashboard]'" in said and "starlette" not in said
+    assert "pip install 'scrimp[dashboard]'" in said and "fastapi" not in said
 
 
 def test_a_port_in_use_is_said(tmp_path: Path) -> None:
@@ -87,10 +92,13 @@ def test_links_with_tokens_are_printed_everywhere_and_ctrl_c_ends_it(
     )
     try:
         assert process.stdout is not None
-        change, look = line.split(" at ")[1].split()[0], process.stdout.readline().split()[-1]
+        change, look = line.strip(), process.stdout.readline().split()[-1]
+        assert change.startswith("http://") and len(change) <= 80
+        assert process.stdout.readline().startswith(f"serving sqlite:///{tmp_path}/s.db")
         address = change.partition("?")[0].replace("0.0.0.0", "127.0.0.1")
         secrets = [link.partition("?token=")[2] for link in (change, look)]
-        assert all(secrets) and secrets[0] != secrets[1]
+        assert all(len(secret) >= 2 * MIN_TOKEN_CHARACTERS for secret in secrets)
+        assert secrets[0] != secrets[1]
         assert [status(address, secret) for secret in ("", *secrets)] == [401, 200, 200]
     finally:
         os.kill(process.pid, signal.SIGINT)
@@ -101,9 +109,6 @@ def test_links_with_tokens_are_printed_everywhere_and_ctrl_c_ends_it(
 @pytest.mark.parametrize(
     ("options", "variables", "words"),
     [
-        (["--token", "x" * 20], {}, "SCRIMP_DASHBOARD_TOKEN"),
-        (["--token", ""], {}, "SCRIMP_DASHBOARD_TOKEN"),
-        ([], {"SCRIMP_TOKEN": "x" * 20}, "SCRIMP_DASHBOARD_TOKEN"),
         ([], {"SCRIMP_DASHBOARD_TOKEN": ""}, "empty"),
         ([], {"SCRIMP_DASHBOARD_READ_TOKEN": "short"}, "5 characters"),
         (
@@ -111,7 +116,7 @@ def test_links_with_tokens_are_printed_everywhere_and_ctrl_c_ends_it(
             {"SCRIMP_DASHBOARD_TOKEN": "y" * 20, "SCRIMP_DASHBOARD_READ_TOKEN": "y" * 20},
             "are the same",
         ),
-        (["--no-token", "--host", "0.0.0.0"], {}, "would let everybody in"),
+        (["--no-token", "--host", "0.0.0.0"], {}, "would let in everyone"),
     ],
 )
 def test_what_would_leave_it_open_is_refused(
@@ -130,3 +135,48 @@ def test_what_would_leave_it_open_is_refused(
             catch_exceptions=False,
         )
     assert "xxxx" not in str(refused.value) and "yyyy" not in str(refused.value)
+
+
+GOOD = "correct-horse-battery-staple"
+
+
+@pytest.fixture(autouse=True)
+def _none_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in (READ_VARIABLE, WRITE_VARIABLE):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_from_a_file_or_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert given_token(WRITE_VARIABLE, None) is None
+    monkeypatch.setenv(WRITE_VARIABLE, GOOD)
+    assert given_token(WRITE_VARIABLE, None) == GOOD and given_token(READ_VARIABLE, None) is None
+    (tmp_path / "token").write_text(f"{GOOD}-2\n")
+    assert given_token(WRITE_VARIABLE, tmp_path / "token") == f"{GOOD}-2"
+    with pytest.raises(StudyError, match=r"cannot read the token.*openssl rand"):
+        given_token(WRITE_VARIABLE, tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize(
+    ("secret", "why"),
+    [
+        ("", "empty"),
+        ("pa55w", "5 characters"),
+        ("pässwort-pässwort", "character"),
+        ("😀" * 20, "character"),
+        ("ÿ" * 20, "character"),
+        ('a b;c="d" and more of it', "character"),
+        ("twenty-characters\n-more", "character"),
+        ("twenty%20characters", "character"),
+    ],
+)
+def test_empty_short_and_odd_secrets_are_refused(
+    secret: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(WRITE_VARIABLE, secret)
+    (tmp_path / "token").write_text(secret)
+    for file in (None, tmp_path / "token"):
+        with pytest.raises(StudyError, match=why) as refused:
+            given_token(WRITE_VARIABLE, file)
+        assert "openssl rand" in str(refused.value) and (
+            not secret or secret not in str(refused.value)
+        )

@@ -52,4 +52,4 @@ def test_what_computes_and_with_how_many_threads(run: Callable[..., Any], small:
     libraries = [item["detail"] for item in found if item["name"] == "blas"]
     (threads,) = [item["detail"] for item in found if item["name"] == "threads"]
     assert libraries and all("thread" in detail for detail in libraries)
-    assert threads.startswith("decisions compute with 1 thread, everything else with ")
+    assert threads.startswith("1 thread for decisions, ")

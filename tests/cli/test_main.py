@@ -1,14 +1,19 @@
 """The command as a process: exit codes, short errors, help that starts quickly."""
 
+import importlib
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+import typer
+from typer.testing import CliRunner
 
 import scrimp
-from scrimp.history.events import BudgetGranted, Event, Noted, Reported, TrialAdded
+from scrimp.cli.main import COMMANDS, app, lazy_group
+from scrimp.study_log.events import BudgetGranted, Decided, Event, Reported, TrialAdded
 
 SCRIMP = [str(Path(sys.executable).with_name("scrimp"))]
 
@@ -107,7 +112,7 @@ def test_showing_ten_thousand_trials_is_cheap(tmp_path: Path) -> None:
     )
     log: list[Event] = []
     for trial in range(10_000):
-        log.append(Noted(decision=trial, seen=1 + 4 * trial))
+        log.append(Decided(decision=trial, seen=1 + 4 * trial))
         log.append(TrialAdded(trial=trial, config={"x": trial / 10_000}))
         log.append(BudgetGranted(trial=trial, budget=1.0, worker="host:1"))
         log.append(Reported(trial=trial, step=1.0, metrics={"value": 1.0 - trial / 10_000}))
@@ -119,3 +124,53 @@ def test_the_command_of_a_python() -> None:
     command = [sys.executable, "-m", "scrimp", "--version"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.startswith("scrimp ")
+
+
+def test_a_listing_imports_nothing() -> None:
+    app = typer.Typer(
+        cls=lazy_group({"ghost": ("no.such.module:command", "Haunt."), "one": ("x:y", "Be first.")})
+    )
+
+    @app.callback()
+    def options() -> None:
+        """A group."""
+
+    result = CliRunner().invoke(app, ["--help"])
+    assert result.exit_code == 0 and "Haunt." in result.stdout and "Be first." in result.stdout
+    assert isinstance(CliRunner().invoke(app, ["ghost"]).exception, ModuleNotFoundError)
+    assert CliRunner().invoke(app, ["gost"]).exit_code == 2
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_where_the_list_says_and_has_an_example(name: str) -> None:
+    module, _, attribute = COMMANDS[name][0].partition(":")
+    target = getattr(importlib.import_module(module), attribute)
+    if isinstance(target, typer.Typer):
+        assert all(
+            "Example: scrimp" in (item.callback.__doc__ or "")
+            for item in target.registered_commands
+        )  # type: ignore[union-attr]
+    else:
+        assert f"Example: scrimp {name}" in target.__doc__
+
+
+def test_help_loads_neither_numpy_nor_the_library() -> None:
+    script = (
+        "import sys; sys.argv = ['scrimp', '--help']\nfrom scrimp.cli.main import app\ntry:"
+        " app()\nexcept SystemExit: pass\nassert not {'numpy', 'scipy', 'plotly',"
+        " 'scrimp.study.study'} & set(sys.modules), 'too much was loaded'"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("words", [["run"], ["explain"], ["bench", "make"], ["verify"]])
+def test_paragraphs_of_the_help_flow_and_flags_have_no_type(words: list[str]) -> None:
+    shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "80"}).output
+    text = shown[shown.index("Usage:") :].split("╭")[0]
+    assert "[[" not in text and "...}..." not in text
+    lines = [line.strip() for line in text.split("\n")]
+    for line, after in pairwise(lines):
+        # A line ends because the next word does not fit, or because its paragraph ends.
+        assert not after or not line or len(line) + len(after.split()[0]) >= 76, (line, after)
+    flags = [line for line in shown.split("\n") if "--json" in line or "--check" in line]
+    assert not any("bool" in line for line in flags)

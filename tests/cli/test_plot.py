@@ -67,7 +67,7 @@ def test_parameters_and_axes_are_options(
     ("arguments", "words"),
     [
         (["histry"], "did you mean 'history'"),
-        (["history", "--out", "x.txt"], "end it with"),
+        (["history", "--out", "x.txt"], "has no known ending"),
         (["history", "--over", "moons"], "'moons'"),
         (["edf", "--parameter", "x"], "leave out --parameter"),
         (["edf", "--over", "time"], "leave out --over"),
@@ -98,10 +98,10 @@ def test_a_browser_that_never_answers_is_given_up(
 ) -> None:
     monkeypatch.setattr(plot, "find_spec", lambda name: name)
     monkeypatch.setattr(plot, "DRAW", "import time; time.sleep(60)")
-    monkeypatch.setattr(plot, "PATIENCE", 0.2)
+    monkeypatch.setattr(plot, "MAX_DRAWING_SECONDS", 0.2)
     with pytest.raises(StudyError, match=r"did not answer within 0\.2 s, 2 times"):
         run("plot", "small", "history", "--out", str(tmp_path / "h.png"), "--storage", small)
-    monkeypatch.setattr(plot, "PATIENCE", 60.0)
+    monkeypatch.setattr(plot, "MAX_DRAWING_SECONDS", 60.0)
     monkeypatch.setattr(plot, "DRAW", "import sys; sys.exit('no browser')")
     with pytest.raises(StudyError, match="could not draw: no browser; install Chromium"):
         run("plot", "small", "history", "--out", str(tmp_path / "h.png"), "--storage", small)
@@ -159,3 +159,28 @@ def test_without_kaleido_it_says_what_to_install(
         match=r"png needs kaleido, which is not installed: pip install kaleido, or write \.html",
     ):
         write_figure(plotly.graph_objects.Figure(), tmp_path / "a.png")
+
+
+def test_the_model_of_an_earlier_iteration(
+    small: str, run: Callable[..., Any], tmp_path: Path
+) -> None:
+    def drawn(*arguments: str) -> str:
+        out = tmp_path / "f.json"
+        shown = run("plot", "small", "surrogate", *arguments, "--out", str(out), "--storage", small)
+        return str(shown.stdout)
+
+    trials = len(scrimp.load_study("small", storage=small).trials)
+    assert "After 1 observations" in drawn("--iteration", "1")
+    assert "After 1 observations" not in drawn()
+    with pytest.raises(StudyError, match=f"iteration is {trials}"):
+        drawn("--iteration", str(trials))
+    with pytest.raises(StudyError, match="leave out --iteration"):
+        run("plot", "small", "history", "--iteration", "1", "--storage", small)
+
+
+def test_a_logarithmic_axis(small: str, run: Callable[..., Any], tmp_path: Path) -> None:
+    out = tmp_path / "f.json"
+    run("plot", "small", "history", "--log", "--out", str(out), "--storage", small)
+    assert json.loads(out.read_text())["layout"]["yaxis"]["type"] == "log"
+    with pytest.raises(StudyError, match="leave out --log"):
+        run("plot", "small", "timeline", "--log", "--storage", small)

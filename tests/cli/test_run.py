@@ -142,7 +142,7 @@ def finish_and_check(folder: Path) -> None:
     kept = {(trial.id, int(point.step)) for trial in study(folder).trials for point in trial.curve}
     done = run(folder)
     assert done.returncode == 0, done.stderr
-    assert "goes on with" in done.stderr
+    assert "resumes with" in done.stderr
     history = study(folder).history
     assert len(history.trials) == 12 and history.counts["failed"] == history.counts["running"] == 0
     again = book(folder, "begun")[interrupted_at:]
@@ -174,7 +174,7 @@ def test_a_study_is_run_to_its_end_and_again_without_running_anything(folder: Pa
     second = run(folder)
     assert (
         second.returncode == 0
-        and "goes on with 9 trials" in second.stderr
+        and "resumes with 9 trials" in second.stderr
         and "best: loss" in second.stdout
     )
     assert study(folder).history.length == done.history.length
@@ -182,7 +182,7 @@ def test_a_study_is_run_to_its_end_and_again_without_running_anything(folder: Pa
 
 def test_check_runs_nothing(folder: Path) -> None:
     right = run(folder, "--check")
-    assert right.returncode == 0 and "is right: study 's' with 2 parameters" in right.stdout
+    assert right.returncode == 0 and "is valid: study 's' with 2 parameters" in right.stdout
     (folder / "study.toml").write_text(
         STUDY.format(folder=folder, pause=0, trials=0).replace("asha", "ahsa")
     )
@@ -200,7 +200,7 @@ def test_one_parameter_is_not_many(tmp_path: Path) -> None:
         "run.n_trials = 2\n"
     )
     said = CliRunner().invoke(app, ["run", str(file), "--check"]).stdout
-    assert "is right: study 'one' with 1 parameter\n" in said
+    assert "is valid: study 'one' with 1 parameter\n" in said
 
 
 def test_another_storage_may_be_named(folder: Path) -> None:
@@ -264,7 +264,7 @@ def test_a_command_runs_without_a_file(folder: Path) -> None:
         "--lr",
         "{x}",
     ]
-    for note in ("is new; method random", "goes on with 3 trials"):
+    for note in ("is new; method random", "resumes with 3 trials"):
         done = subprocess.run(line, cwd=folder, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0 and note in done.stderr, done.stderr
     study = scrimp.load_study("fit", storage=f"sqlite:///{folder}/s.db")
@@ -274,7 +274,7 @@ def test_a_command_runs_without_a_file(folder: Path) -> None:
     without = subprocess.run(
         [SCRIMP, "run", "--", "python", "fit.py"], cwd=folder, capture_output=True, text=True
     )
-    assert without.returncode == 2 and "say what may be tried" in without.stderr
+    assert without.returncode == 2 and "declare its parameters with --space" in without.stderr
     unread = subprocess.run(
         [*line[:3], "x=flot(0,1)", *line[4:]], cwd=folder, capture_output=True, text=True
     )
@@ -299,7 +299,7 @@ def test_ctrl_c_is_a_clean_stop(folder: Path, started: subprocess.Popen[str]) ->
     started.send_signal(signal.SIGINT)
     _, told = started.communicate(timeout=60)
     assert started.returncode == 1 and "Traceback" not in told
-    assert f"nothing is lost. Go on with:  scrimp run {folder}/study.toml" in told
+    assert f"nothing is lost. Resume with:  scrimp run {folder}/study.toml" in told
     assert left_over(folder) == [] and study(folder).history.counts["running"] == 0
     finish_and_check(folder)
 
@@ -307,7 +307,7 @@ def test_ctrl_c_is_a_clean_stop(folder: Path, started: subprocess.Popen[str]) ->
 def test_sigterm_lets_the_step_finish(folder: Path, started: subprocess.Popen[str]) -> None:
     started.terminate()
     _, told = started.communicate(timeout=60)
-    assert started.returncode == 1 and "Go on with" in told
+    assert started.returncode == 1 and "Resume with" in told
     assert left_over(folder) == []
     finish_and_check(folder)
 

@@ -13,9 +13,15 @@ import pytest
 from typer.testing import CliRunner
 
 import scrimp
+from scrimp.checkpoint_selection.task_grid import TaskGrid
 from scrimp.cli.main import app
+from scrimp.cli.select import (
+    print_failures,
+    print_recommendation,
+    recommendation_record,
+    show_selection,
+)
 from scrimp.errors import ScrimpError
-from scrimp.selection.task_grid import TaskGrid
 
 FIELDS = [
     "checkpoint",
@@ -28,6 +34,12 @@ FIELDS = [
     "spent",
     "tolerance",
     "warnings",
+    "interval",
+    "asked",
+    "answers",
+    "scores",
+    "scores_with_error",
+    "smooth",
 ]
 
 
@@ -100,7 +112,7 @@ def test_next_on_rows_without_an_order_and_with_standard_errors(scores: Path) ->
     scores.write_text(scores.read_text().replace(",\n", ",0.3\n"))
     answers = [
         json.loads(run("select", "next", str(scores), "--json", *options).stdout)["recommendation"]
-        for options in ([], ["--unordered"], ["--use-stderr"])
+        for options in ([], ["--unordered"], ["--ignore-stderr"])
     ]
     assert len({answer["standard_error"] for answer in answers}) == 3
 
@@ -131,7 +143,7 @@ def test_next_for_people_with_costs_weights_and_a_share(scores: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "options", "words"),
     [
-        ("checkpoint,task,score\n1,a,high\n", [], "line 2: the score 'high' is no number"),
+        ("checkpoint,task,score\n1,a,high\n", [], "line 2: the score 'high' is not a number"),
         ("checkpoint,task,score\n1,a,1e12\n", [], "beyond"),
         ("checkpoint,task,score\n1,a,0.5\n1,a,0.6\n", [], "already"),
         ("step,task,score\n", [], "no column 'checkpoint'"),
@@ -264,7 +276,7 @@ def test_known_scores_are_told_first(tmp_path: Path) -> None:
     [
         ('tasks = "arc"', "tasks"),
         ("colour = 1", "colour"),
-        ('command = "lm_eval"', "not there"),
+        ('command = "lm_eval"', "does not exist"),
         (f'command = "{sys.executable} -m x {{task}}"', "no {checkpoint}"),
         (f'command = "{sys.executable} -m x {{step}}"', "no such parameter"),
         ('checkpoints = "nothing-*"', "no file or folder matches"),
@@ -285,7 +297,7 @@ def test_a_bad_file_is_refused(tmp_path: Path, line: str, words: str) -> None:
     with pytest.raises(ScrimpError, match=words):
         run("select", "run", str(path))
     assert run("select", "run", str(described(tmp_path)), "--check").stdout.startswith(
-        f"{path} is right"
+        f"{path} is valid"
     )
 
 
@@ -313,3 +325,96 @@ def _holds(entry: Path, marker: bytes) -> bool:
         return marker in entry.read_bytes()
     except OSError:
         return False
+
+
+@pytest.fixture
+def ten_scores(tmp_path: Path) -> Path:
+    """Ten checkpoints, three tasks, ten scores."""
+    lines = ["checkpoint,task,score"]
+    for step in range(1, 11):
+        for place, task in enumerate(("a", "b", "c")):
+            known = (3 * step + place) % 3 == 0 or step == 9
+            lines.append(f"{step},{task},{0.5 + 0.01 * step + 0.1 * place if known else ''}")
+    path = tmp_path / "scores.csv"
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_posterior_and_correlations_of_a_file(ten_scores: Path, tmp_path: Path) -> None:
+    out = tmp_path / "cells.csv"
+    text = run("select", "posterior", str(ten_scores), "--out", str(out)).stdout
+    assert len(text.splitlines()) == 12 and "average" in text and "wrote" in text
+    assert len(out.read_text().splitlines()) == 31 and out.read_text().startswith(
+        "checkpoint,task,mean,std,measured"
+    )
+    record = json.loads(run("select", "posterior", str(ten_scores), "--json").stdout)
+    answer = json.loads(run("select", "next", str(ten_scores), "--json").stdout)["recommendation"]
+    best = record["checkpoints"].index(answer["checkpoint"])
+    assert record["average_mean"][best] == pytest.approx(answer["expected_score"])
+    assert record["average_std"][best] == pytest.approx(answer["standard_error"])
+    text = run("select", "correlations", str(ten_scores)).stdout
+    assert [line.split()[0] for line in text.splitlines()[1:]] == [
+        "a",
+        "b",
+        "c",
+    ] and " 1.00" in text
+    matrix = json.loads(
+        run("select", "correlations", str(ten_scores), "--json", "--kernel").stdout
+    )["correlations"]
+    assert matrix[0][1] == pytest.approx(matrix[0][2])
+    with pytest.raises(ScrimpError, match="'stride' has no model"):
+        run("select", "posterior", str(ten_scores), "--method", "stride")
+
+
+def test_beliefs_of_a_stored_selection_and_of_many_tasks(tmp_path: Path) -> None:
+    url, tasks = f"sqlite:///{tmp_path}/s.db", [f"t{place}" for place in range(14)]
+    selection = scrimp.create_selection("s", checkpoints=range(6), tasks=tasks, storage=url, seed=0)
+    selection.run(lambda checkpoint, task: checkpoint / 10, share=0.3)
+    text = run("select", "correlations", "s", "--storage", url).stdout
+    assert (
+        "highest correlations:" in text
+        and "lowest correlations:" in text
+        and "91 pairs in all" in text
+    )
+    assert len(run("select", "posterior", "s", "--storage", url).stdout.splitlines()) == 7
+
+
+def test_it_says_what_to_take_how_sure_and_what_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    selection = scrimp.create_selection(
+        "s", checkpoints=range(9), tasks=["a", "b"], storage="memory://", seed=0
+    )
+    print_recommendation(selection.recommend(), selection.scores)
+    assert "take checkpoint 8 (nothing was measured)" in capsys.readouterr().out
+    for step in range(7):
+        selection.tell(step, "a", 0.1 * step)
+        selection.tell(step, "b", state="failed", message=f"\nno GPU for {step}\nlong story")
+    selection.tell(7, "a", 99.0)
+    show_selection(selection.history, as_json=False)
+    text = capsys.readouterr().out
+    assert (
+        "measured 8 of 18 cells, 7 failed; cost so far 15" in text
+        and "take checkpoint 7: mean score" in text
+    )
+    assert "expected loss" in text and "runner-up" in text and "warning: the score 99" in text
+    assert (
+        "failed: b of checkpoint 6: no GPU for 6" in text
+        and "long story" not in text
+        and "and 2 more" in text
+    )
+    show_selection(selection.history, as_json=True)
+    record = json.loads(capsys.readouterr().out)
+    assert record["cells"] == {"completed": 8, "failed": 7}
+    assert record["recommendation"] == recommendation_record(selection.recommend())
+    assert record["trials"][0] == {
+        "id": 0,
+        "status": "completed",
+        "checkpoint": 0,
+        "task": "a",
+        "score": 0.0,
+        "stderr": None,
+        "error": "",
+    }
+    print_failures(
+        scrimp.create_selection("t", checkpoints=[1, 2], tasks=["a"], storage="memory://").history
+    )
+    assert capsys.readouterr().out == ""

@@ -11,8 +11,19 @@ from typer.testing import CliRunner
 
 import scrimp
 from scrimp.cli.main import app
+from scrimp.cli.printing import width
+from scrimp.cli.show import print_rows, print_trials
+from scrimp.display.trial_columns import TableQuery
 from scrimp.errors import StudyError
-from scrimp.history.events import CheckpointsRemoved
+from scrimp.storage.sqlite import _SqliteStore
+from scrimp.study_log.events import (
+    BudgetGranted,
+    CheckpointsRemoved,
+    Decided,
+    StudyChanged,
+    TrialAdded,
+)
+from scrimp.study_log.record import StudyRecord
 
 
 @pytest.fixture
@@ -42,6 +53,7 @@ def test_show_json_has_the_promised_form(storage: str) -> None:
         "best",
         "counts",
         "spent",
+        "repeated",
         "freed",
         "trials",
     ]
@@ -104,8 +116,7 @@ def test_constraints_are_told_with_how_often_they_held(tmp_path: Path) -> None:
         study.tell(study.ask(), {"value": 1.0, "memory_gb": memory, "heads": heads})
     text = run("show", "tight", "--storage", url).stdout
     assert (
-        "must hold: memory_gb at most 16, heads equals 8 ± 0.5  ·  so it was in 1 of 3 trials"
-        in text
+        "constraints: memory_gb at most 16, heads equals 8 ± 0.5  ·  met in 1 of 3 trials" in text
     )
     record = json.loads(run("show", "tight", "--storage", url, "--json").stdout)
     assert record["constraints"] == {
@@ -165,3 +176,140 @@ def test_where_no_file_is(
     with pytest.raises(StudyError, match=r"no study 'x': there is no file .*scrimp\.db.*--storage"):
         run("show", "x")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_words_and_json(small: str, run: Callable[..., Any]) -> None:
+    short = run("explain", "small", "1", "--storage", small).stdout
+    assert "It was drawn at random." in short and "(1 decision; --details shows it)" in short
+    assert "based on" not in short
+    text = run("explain", "small", "1", "--details", "--storage", small).stdout
+    assert (
+        text.startswith("Trial 1: completed, error 0.2; rank 1 of 3\n")
+        and "It is based on 1 report of 1 trial;" in text
+    )
+    record = json.loads(run("explain", "small", "1", "--storage", small, "--json").stdout)
+    assert (
+        record["trial"] == 1
+        and record["decisions"][0]["reports_seen"] == 1
+        and record["method"] == "random"
+    )
+
+
+def test_several_metrics_without_a_number_explain_the_knee(
+    tmp_path: Path, run: Callable[..., Any]
+) -> None:
+    url = f"sqlite:///{tmp_path}/two.db"
+    study = scrimp.create_study(
+        "two",
+        scrimp.Space(x=scrimp.Float(0, 1)),
+        metrics={"error": "minimize", "seconds": "minimize"},
+        method="random",
+        storage=url,
+        seed=0,
+    )
+    for error, seconds in ((0.0, 1.0), (0.1, 0.1), (1.0, 0.0)):
+        study.tell(study.ask(), {"error": error, "seconds": seconds})
+    assert study.explain().trial == study.knee[0].id == 1
+    told = run("explain", "two", "--storage", url).stdout
+    assert told.startswith("Trial 1:") and "on the front, at its knee" in told
+    assert "knee" not in study.explain(0).headline and "knee" in run("explain", "--help").stdout
+
+
+def test_a_faithful_study_and_a_forged_one(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    study = scrimp.create_study(
+        "s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=url, seed=0
+    )
+    study.optimize(lambda trial: trial.params["x"], n_trials=4)
+    result = run("replay", "s", "--storage", url)
+    assert result.exit_code == 0 and "4 of 4 decisions are the same" in result.stdout
+    study._change(StudyChanged(lifted=("n_trials",)))
+    number = len(study.trials)
+    study._ledger.append(
+        [
+            Decided(decision=number, seen=study.history.length),
+            TrialAdded(trial=number, config={"x": 0.123}),
+            BudgetGranted(trial=number, budget=1.0),
+        ],
+        decision=number,
+    )
+    forged = run("replay", "s", "--storage", url, "--json")
+    record = json.loads(forged.stdout)
+    assert forged.exit_code == 1 and (record["decisions"], record["same"]) == (5, 4)
+    assert (
+        record["differences"][0]["decision"] == 4
+        and "x was 0.123" in record["differences"][0]["difference"]
+    )
+    assert "decision 4 differs" in run("replay", "s", "--storage", url).stdout
+
+
+NAMES = {f"parameter_{number}": scrimp.Float(0, 1) for number in range(9)}
+
+
+def wide(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    """As on a terminal of so many columns."""
+    monkeypatch.setattr("os.isatty", lambda descriptor: True)
+    monkeypatch.setenv("COLUMNS", str(columns))
+
+
+@pytest.fixture
+def study() -> scrimp.Study:
+    made = scrimp.create_study(
+        "s", scrimp.Space(NAMES), metric="error", method="random", storage="memory://", seed=0
+    )
+    return made.optimize(lambda trial: 0.1 * trial.id, n_trials=25)
+
+
+def test_a_pipe_gets_tabs_and_everything(
+    study: scrimp.Study, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert width() is None
+    print_trials(StudyRecord.of(study.history), TableQuery())
+    print_rows(["a"], [[1.5], [None]])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split("\t") == ["trial", "status", "best", *NAMES] and len(lines) == 29
+    assert lines[-3:] == ["a", "1.5", "-"]
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+def test_a_terminal_gets_one_line_per_trial(
+    study: scrimp.Study,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    columns: int,
+) -> None:
+    wide(monkeypatch, columns)
+    print_trials(StudyRecord.of(study.history), TableQuery())
+    lines = capsys.readouterr().out.splitlines()
+    assert " ".join(lines).startswith("the best 20 of 25 trials (--top 25 shows")
+    table = [line for line in lines if "completed" in line]
+    assert len(table) == 20 and all(len(line) <= columns for line in lines)
+    assert ("no room for" in " ".join(lines)) == (columns < 200)
+
+
+@pytest.mark.parametrize("command", ["show", "best", "explain", "replay"])
+def test_a_command_reads_the_log_once(
+    storage: str, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = []
+    read = _SqliteStore.read
+
+    def counted(store: _SqliteStore, start: int = 0) -> Any:
+        reads.append(start)
+        return read(store, start)
+
+    monkeypatch.setattr(_SqliteStore, "read", counted)
+    assert run(command, "one", "--storage", storage).exit_code == 0
+    assert reads == [0]
+
+
+def test_names_of_parameters_do_not_reach_the_terminal_as_escapes(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    space = scrimp.Space({"x\x1b]0;pwned\x07": scrimp.Float(0, 1)})
+    study = scrimp.create_study("s", space, method="random", storage="memory://", seed=0)
+    study.tell(study.ask(), 0.5)
+    monkeypatch.setattr("scrimp.cli.show.width", lambda: 120)
+    print_trials(StudyRecord.of(study.history), TableQuery(None, "best"))
+    shown = capfd.readouterr().out
+    assert "pwned" in shown and "\x1b]0;" not in shown and "\x07" not in shown

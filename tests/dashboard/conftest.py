@@ -8,9 +8,9 @@ import pytest
 
 import scrimp
 from scrimp.dashboard.server import create_app
-from scrimp.history.events import BudgetGranted, Noted, TrialAdded
-from scrimp.history.notes import Notes, Sources
 from scrimp.storage.open import open_storage
+from scrimp.study_log.decision_record import DecisionRecord, Sources
+from scrimp.study_log.events import BudgetGranted, Decided, TrialAdded
 
 HOSTILE = "<script>alert('name')</script> & \"'; DROP TABLE studies; -- ../../x?y#z %2F"
 
@@ -61,13 +61,13 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> str:
     fallen = scrimp.create_study(
         "fallen", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=address
     )
-    notes = Notes(
+    notes = DecisionRecord(
         degraded="the model failed; quasi-random instead",
         sources=Sources(weights={"staged": 0.4, "this study": 0.6}),
     )
     added = TrialAdded(trial=0, config={"x": 0.5})
     fallen._ledger.append(
-        [Noted(decision=0, seen=1, notes=notes), added, BudgetGranted(trial=0, budget=1.0)], 0
+        [Decided(decision=0, seen=1, record=notes), added, BudgetGranted(trial=0, budget=1.0)], 0
     )
     return address
 

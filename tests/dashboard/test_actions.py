@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 import scrimp
-from scrimp.dashboard.access import LONGEST
 from scrimp.dashboard.actions import form_config
+from scrimp.dashboard.server import MAX_BODY_BYTES
 from scrimp.errors import ConfigError, ReportError
-from scrimp.history.events import StudyChanged
-from scrimp.history.limits import Totals
+from scrimp.study_log.events import StudyChanged
+from scrimp.study_log.limits import Totals
 
 
 def study_of(client: Any) -> scrimp.Study:
@@ -25,13 +25,13 @@ def test_pause_stop_and_resume(own: Any) -> None:
         )
         assert study_of(own).history.limits.halt == halt
         page = own.get(answer.headers["location"]).text
-        assert 'role="status"' in page and ("Let it go on" in page) == (halt is not None)
+        assert 'role="status"' in page and ("Resume" in page) == (halt is not None)
     assert own.post("/halt", data={"study": "mine", "action": "explode"}).status_code == 400
 
 
 def test_enqueue(own: Any) -> None:
     form = {"study": "mine", "params_x": "0.25", "params_n": "3", "params_kind": "1"}
-    assert "tried next" in own.post("/enqueue", data=form).text
+    assert "runs next" in own.post("/enqueue", data=form).text
     assert list(study_of(own).history.queue) == [{"x": 0.25, "n": 3, "kind": 1}]
     assert own.post("/enqueue", data={"study": "mine", "params_x": "7"}).status_code == 400
     assert study_of(own).ask().config == {"x": 0.25, "n": 3, "kind": 1}
@@ -41,8 +41,8 @@ def test_enqueue_says_when_it_will_not_be_tried(own: Any) -> None:
     study = study_of(own)
     study._change(StudyChanged(totals=Totals(n_trials=len(study.trials))))
     form = {"study": "mine", "params_x": "0.25", "params_n": "3", "params_kind": "1"}
-    assert "raise n_trials to try it" in own.post("/enqueue", data=form).text
-    assert "Nothing was put into the queue" in own.post("/enqueue", data=form).text
+    assert "raise n_trials to run it" in own.post("/enqueue", data=form).text
+    assert "Nothing was queued" in own.post("/enqueue", data=form).text
 
 
 def test_what_is_left_empty_is_filled_in(own: Any) -> None:
@@ -95,11 +95,11 @@ def test_tell_a_value_of_each_metric(own: Any) -> None:
 
 
 def test_a_study_whose_trials_all_failed_can_be_tried_again(own: Any) -> None:
-    assert "nothing to try again" in own.post("/retry", data={"study": "mine"}).text
+    assert "nothing to retry" in own.post("/retry", data={"study": "mine"}).text
     study_of(own).tell(0, state="failed")
     page = own.get("/study?name=mine").text
     assert 'action="/retry"' in page and "Pause" not in page
-    assert "will be tried again" in own.post("/retry", data={"study": "mine"}).text
+    assert "are queued ahead of new ones" in own.post("/retry", data={"study": "mine"}).text
     assert study_of(own).history.with_status("failed") == []
     assert 'action="/retry"' not in own.get("/controls?name=mine").text
 
@@ -124,7 +124,7 @@ def test_tell_nonsense(own: Any, form: dict[str, str]) -> None:
 
 def test_studies_that_are_not_there_and_forms_that_are_too_long(own: Any) -> None:
     assert own.post("/halt", data={"study": "none", "action": "stop"}).status_code == 400
-    assert own.post("/enqueue", content=b"x" * (LONGEST + 1)).status_code == 413
+    assert own.post("/enqueue", content=b"x" * (MAX_BODY_BYTES + 1)).status_code == 413
     assert own.get("/halt").status_code == 405
     refused = own.post(
         "/halt", data={"study": "mine", "action": "stop"}, headers={"origin": "http://evil.example"}
@@ -146,7 +146,7 @@ def test_two_dashboards_on_one_storage(own: Any) -> None:
 
 def test_notes_and_attributes(own: Any) -> None:
     form = {"study": "mine", "note": "<b>new</b> data", "attribute": "tag", "setting": "<i>x</i>"}
-    assert "The note is kept" in own.post("/note", data=form).text
+    assert "The note is saved" in own.post("/note", data=form).text
     own.post("/note", data={**form, "number": "0", "note": "look at <u>this</u>"})
     study = study_of(own)
     assert (study.note, study.user_attrs) == ("<b>new</b> data", {"tag": "<i>x</i>"})
@@ -168,7 +168,7 @@ def test_notes_and_attributes(own: Any) -> None:
 def test_delete_asks_first_and_then_deletes(own: Any) -> None:
     scrimp.create_study("other", scrimp.Space(x=scrimp.Float(0, 1)), storage=own.url)
     asked = own.get("/delete?study=other&study=mine").text
-    assert 'value="other"' in asked and "Delete 2 studies for ever" in asked
+    assert 'value="other"' in asked and "Delete 2 studies permanently" in asked
     assert scrimp.studies(own.url) == ["mine", "other"], "asking deletes nothing"
     refused = own.post("/delete", data={"study": ["other", "mine"]})
     assert refused.status_code == 400 and "&#39;mine&#39; is running" in refused.text
@@ -185,8 +185,7 @@ def test_delete_asks_first_and_then_deletes(own: Any) -> None:
 def test_deleting_needs_the_secret_to_change_and_a_page_of_this_server(own: Any) -> None:
     from fastapi.testclient import TestClient
 
-    from scrimp.dashboard.access import Secrets
-    from scrimp.dashboard.server import create_app
+    from scrimp.dashboard.server import Secrets, create_app
     from scrimp.storage.open import open_storage
 
     study_of(own).stop()
@@ -196,7 +195,7 @@ def test_deleting_needs_the_secret_to_change_and_a_page_of_this_server(own: Any)
     assert client.post("/delete", data=form).status_code == 401
     looking = {"authorization": f"Bearer {'r' * 16}"}
     assert client.post("/delete", data=form, headers=looking).status_code == 403
-    assert "Delete the marked" not in client.get("/", headers=looking).text
+    assert "Delete selected" not in client.get("/", headers=looking).text
     assert "/delete" not in client.get("/study?name=mine", headers=looking).text
     changing = {"authorization": f"Bearer {'w' * 16}"}
     foreign = {**changing, "origin": "http://evil.example"}

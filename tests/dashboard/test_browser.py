@@ -50,7 +50,7 @@ def address(url: str) -> Iterator[str]:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
-        yield line.split(" at ")[1].split("  ")[0].rstrip("/")
+        yield line.strip().rstrip("/")
         process.terminate()
 
 
@@ -119,7 +119,7 @@ def test_the_filter_the_marks_and_the_brush(address: str, url: str, browser: Any
     page.locator("select[name=status]").select_option("")
     matching(page, 60)
     page.locator("[data-mark]").nth(1).check()
-    page.get_by_role("button", name="Compare the 2 marked").click()
+    page.get_by_role("button", name="Compare 2 selected").click()
     assert page.locator("#compared-trials thead a").count() == 2
     tab.drawn("curves")
     tab.open("/study?name=staged")
@@ -238,7 +238,7 @@ def test_zoom_and_legend_survive_five_updates_of_a_study_that_obeys(
     )
     assert page.evaluate(VIEW) == before and before[2] == ["partly trained"]
     page.wait_for_function(
-        "/promoted to|paused after/.test(document.getElementById('lately').textContent)"
+        "/promoted to|paused after/.test(document.getElementById('latest').textContent)"
     )
     page.get_by_role("button", name="Stop").click()
     page.wait_for_selector("#state.state-stopped")
@@ -257,20 +257,20 @@ def test_a_result_is_told_and_a_study_deleted_by_hand(address: str, url: str, br
     tab = Tab(browser, address)
     page = tab.open(f"/trial?study={quote(name)}&number={trial.id}")
     page.locator("input[name=metric_value]").fill("0.625")
-    page.get_by_role("button", name="Record this value").click()
+    page.get_by_role("button", name="Record value").click()
     page.get_by_text("The result was recorded").wait_for()
     assert study.best_value == 0.625 and page.locator("#best-value").inner_text() == "0.625"
     page.locator("#enqueue summary").click()
     page.locator("input[name=params_x]").fill("0.125")
-    page.get_by_role("button", name="Put into the queue").click()
-    page.get_by_text("tried next").wait_for()
+    page.get_by_role("button", name="Enqueue", exact=True).click()
+    page.get_by_text("runs next").wait_for()
     assert study.ask().params == {"x": 0.125}
     study.stop()
     tab.open("/")
     page.get_by_label(f"compare {name}").check()
-    page.get_by_role("button", name="Delete the marked ones").click()
+    page.get_by_role("button", name="Delete selected").click()
     page.locator("#delete-button").click()
-    page.get_by_text("What was marked is deleted").wait_for()
+    page.get_by_text("The selected studies are deleted").wait_for()
     assert page.get_by_role("link", name=name).count() == 0
     with pytest.raises(StudyError):
         scrimp.load_study(name, storage=url)
@@ -336,13 +336,13 @@ OFFERED = """() => {
 
 def test_no_address_outside_is_requested_or_offered(address: str, browser: Any) -> None:
     tab = Tab(browser, address)
-    known = {"Zoom", "Pan", "Autoscale", "Reset axes", "Download plot as a PNG"}
+    known = {"zoom", "pan", "autoscale", "reset axes", "download plot as a png"}
     for path in ("/study?name=staged", "/compare?study=staged", "/delete?study=staged", "/"):
         page = tab.open(path)
         for name in tab.figures()[:2]:
             tab.drawn(name)
         outside, buttons = page.evaluate(OFFERED)
-        assert outside == [] and {words.split(" (")[0] for words in buttons} <= known
+        assert outside == [] and {words.split(" (")[0].lower() for words in buttons} <= known
         assert bool(buttons) == (path in ("/study?name=staged", "/compare?study=staged"))
     tab.close()
 

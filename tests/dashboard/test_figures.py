@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 import scrimp
-from scrimp.dashboard.panels import FIGURES
+from scrimp.dashboard.figures import FIGURES
 from tests.dashboard.conftest import HOSTILE
 
 SEVERAL = ("front", "front_history", "trade_offs")
@@ -35,7 +35,7 @@ def test_options(client: Any) -> None:
     [
         ("/figure?study=staged&name=nonsense", "no figure"),
         ("/figure?study=staged&name=__init__", "no figure"),
-        ("/figure?study=fallen&name=surrogate", "nothing was observed"),
+        ("/figure?study=fallen&name=surrogate", "no observations"),
         ("/figure?study=staged&name=history&over=moons", "moons"),
         ("/figure?study=staged&name=curves&trial=12345", "no trial"),
         ("/figure?study=staged&name=source_weights", "learn_from"),

@@ -11,6 +11,8 @@ from typer.testing import CliRunner
 import scrimp
 from scrimp.cli.main import app
 from scrimp.dashboard import pages
+from scrimp.study_log.events import StudyChanged
+from scrimp.study_log.limits import Totals
 from tests.dashboard.conftest import HOSTILE
 
 
@@ -22,7 +24,7 @@ def test_studies(client: Any) -> None:
     assert "now</td>" in text or "s ago</td>" in text or "min ago</td>" in text
     found = client.get("/?text=staged").text
     assert 'name=staged"' in found and 'name=fallen"' not in found
-    assert "No study has “nothing”" in client.get("/studies?text=nothing").text
+    assert "No study matches “nothing”" in client.get("/studies?text=nothing").text
     assert text.count('class="badge degraded"') == 1
 
 
@@ -67,7 +69,7 @@ def test_a_trial_says_why(client: Any, url: str) -> None:
     )
     failed = next(trial for trial in study.trials if trial.status == "failed")
     page = client.get(f"/trial?study=staged&number={failed.id}").text
-    assert "What went wrong" in page and "out of memory" in page and "<img src=x" not in page
+    assert "<h2>Error</h2>" in page and "out of memory" in page and "<img src=x" not in page
     assert client.get("/trial?study=staged&number=99").status_code == 404
     assert client.get("/trial?study=staged&number=x").status_code == 422
 
@@ -83,7 +85,7 @@ def test_trials_side_by_side(client: Any, url: str) -> None:
     text = client.get(f"/trials?study=staged&number={best}&number=0&number=999&number=x").text
     assert f"Trials {best}, 0<" in text and text.count('scope="row"') == 7
     assert f"&trial={best}&trial=0" in text and "onerror" not in text
-    assert "Mark at least one" in client.get("/trials?study=staged").text
+    assert "Select at least one" in client.get("/trials?study=staged").text
     page = client.get("/trial?study=staged&number=0").text
     assert f"number=0&amp;number={best}" in page
 
@@ -114,9 +116,7 @@ def test_constraints_and_violations_are_seen(tmp_path: Any) -> None:
         study.tell(study.ask(), {"value": number, "<gb>": 15 + number})
     client = TestClient(create_app(open_storage(url)), base_url="http://127.0.0.1")
     text = client.get("/study?name=c").text
-    assert (
-        "&lt;gb&gt; at most 16" in text and "held by 2 of 3 trials" in text and "<gb>" not in text
-    )
+    assert "&lt;gb&gt; at most 16" in text and "met by 2 of 3 trials" in text and "<gb>" not in text
     assert text.count(">infeasible<") == 1 and text.count('class="right bad"') == 1
     trial = client.get("/trial?study=c&number=2").text
     assert (">infeasible<" in trial and 'class="bad">17.0<' in trial) or 'class="bad">17<' in trial
@@ -125,7 +125,7 @@ def test_constraints_and_violations_are_seen(tmp_path: Any) -> None:
 def test_compare(client: Any) -> None:
     text = client.get("/compare?study=staged&study=fallen").text
     assert text.count('href="/study?name=') == 2 and "different metrics" in text
-    assert "Mark at least one" in client.get("/compare").text
+    assert "Select at least one" in client.get("/compare").text
     assert client.get("/compare?study=none").status_code == 404
 
 
@@ -153,8 +153,8 @@ def test_a_log_that_is_being_read_says_so(client: Any, monkeypatch: pytest.Monke
     monkeypatch.setattr(client.app.state.shelf.books[0], "reading", lambda *_: nullcontext(None))
     for path in ("/study?name=staged", "/trial?study=staged&number=0", "/compare?study=staged"):
         answer = client.get(path)
-        assert pages.WAITING in answer.text and answer.headers["refresh"] == "1"
-    assert "its log is being read" in client.get("/").text
+        assert pages.READING in answer.text and answer.headers["refresh"] == "1"
+    assert "reading the log" in client.get("/").text
 
 
 def test_a_selection_has_its_own_pictures_and_no_buttons(tmp_path: Any) -> None:
@@ -220,3 +220,35 @@ def test_a_study_of_several_metrics_shows_its_front(own: Any) -> None:
     for name in ("front", "front_history", "trade_offs"):
         assert f'id="{name}"' in text or name in text
         assert "data" in own.get(f"/figure?study=front&name={name}").json()
+
+
+def test_an_open_study_shows_its_progress_and_folds_its_hints(own: Any) -> None:
+    study = scrimp.create_study(
+        "open",
+        scrimp.Space(x=scrimp.Float(0, 1), kind=scrimp.Categorical(["a", "b"])),
+        method="random",
+        storage=own.url,
+        seed=0,
+    )
+    for x in (0.0, 0.001, 0.002):
+        study.enqueue({"x": x, "kind": "a"})
+    study.optimize(lambda trial: trial.params["x"], n_trials=4)
+    with_total = StudyChanged(totals=Totals(n_trials=8))
+    study._ledger.append([with_total])
+    text = own.get("/study?name=open").text
+    assert 'id="progress" max="1" value="0.500"' in text and "50% done" in text
+    assert re.search(r'<details id="hints".*1 hint on the search space', text)
+    assert 'aria-label="budget"' not in text  # one evaluation per trial is no budget
+    assert re.search(r'<td class="right">0\.001</td><td>a</td>', text)
+
+
+def test_the_list_shows_the_answer_of_a_selection(own: Any) -> None:
+    selection = scrimp.create_selection(
+        "pick", checkpoints=[1, 2, 3], tasks=["a", "b"], storage=own.url, seed=0
+    )
+    for checkpoint, task, score in ((1, "a", 0.1), (2, "a", 0.9), (2, "b", 0.8), (3, "a", 0.2)):
+        selection.tell(checkpoint, task, score)
+    assert "checkpoint 2</td>" in own.get("/").text
+    assert "4 of 4 cells" in re.sub(r"<[^>]*>", "", own.get("/study?name=pick").text).replace(
+        "\n", " "
+    )

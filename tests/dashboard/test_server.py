@@ -17,11 +17,18 @@ import scrimp
 from scrimp.dashboard import server
 from scrimp.dashboard.server import create_app, serve
 from scrimp.errors import StorageError
-from scrimp.history.events import BudgetGranted, Event, Noted, Reported, StudyCreated, TrialAdded
-from scrimp.history.notes import InBracket, Notes
-from scrimp.history.problem import Budget, Problem
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.open import open_storage
+from scrimp.study_log.decision_record import DecisionRecord, InBracket
+from scrimp.study_log.events import (
+    BudgetGranted,
+    Decided,
+    Event,
+    Reported,
+    StudyCreated,
+    TrialAdded,
+)
+from scrimp.study_log.problem import Budget, Problem
 
 
 def test_scripts_and_styles_come_from_the_packages(client: Any) -> None:
@@ -68,7 +75,7 @@ def test_errors_are_pages_without_tracebacks(client: Any, monkeypatch: pytest.Mo
 def long_log(count: int) -> list[Event]:
     """A study of halving with ``count`` trials, written down without running it."""
     space = scrimp.Space(lr=scrimp.Float(1e-5, 1e-1, log=True), kind=scrimp.Categorical(["a", "b"]))
-    problem = Problem(space, metric="error", budget=Budget("epoch", 1, 81), seed=0)
+    problem = Problem(space, metrics={"error": "minimize"}, budget=Budget("epoch", 1, 81), seed=0)
     log: list[Event] = [
         StudyCreated(name="big", problem=problem.to_json(), method={"name": "asha", "settings": {}})
     ]
@@ -76,7 +83,12 @@ def long_log(count: int) -> list[Event]:
     for trial, value in enumerate(values):
         config = {"lr": 1e-5 + 0.09 * value, "kind": "ab"[trial % 2]}
         log.append(
-            Noted(decision=trial, seen=len(log), notes=Notes(grant=InBracket(0)), time=float(trial))
+            Decided(
+                decision=trial,
+                seen=len(log),
+                record=DecisionRecord(grant=InBracket(0)),
+                time=float(trial),
+            )
         )
         log.append(TrialAdded(trial=trial, config=config, time=float(trial)))
         log.append(
@@ -93,7 +105,7 @@ def test_a_hundred_thousand_trials_are_quick() -> None:
     storage.create("big", long_log(100_000))
     with TestClient(create_app(storage), base_url="http://127.0.0.1") as client:
         deadline = time.monotonic() + 120
-        while "being read" in client.get("/").text and time.monotonic() < deadline:
+        while "reading the log" in client.get("/").text and time.monotonic() < deadline:
             time.sleep(0.2)
         for path in (
             "/",

@@ -3,8 +3,9 @@
 import pytest
 
 import scrimp
-from scrimp.dashboard.table import PAGE, Query, table_page
-from scrimp.history.history import History
+from scrimp.dashboard import table
+from scrimp.dashboard.table import MAX_KEPT_TABLES, TRIALS_PER_PAGE, Query, table_page
+from scrimp.study_log.history import History
 
 
 @pytest.fixture(scope="module")
@@ -16,7 +17,7 @@ def test_pages_hold_every_trial_once(history: History) -> None:
     first, second = (
         table_page(history, Query("id", page=number, descending=False)) for number in (1, 2)
     )
-    assert first.pages == 2 and first.total == 60 and len(first.trials) == PAGE
+    assert first.pages == 2 and first.total == 60 and len(first.trials) == TRIALS_PER_PAGE
     assert [trial.id for trial in (*first.trials, *second.trials)] == list(range(60))
     assert table_page(history, Query(page=99)).query.page == 2
 
@@ -98,3 +99,27 @@ def test_the_front_comes_first_and_by_the_first_metric() -> None:
     assert [trial.id for trial in turned.trials] == [3, 0, 2, 1, 4]
     fast = table_page(study.history, Query("speed", descending=True))
     assert [trial.id for trial in fast.trials][:2] == [1, 2]
+
+
+def test_trials_are_sorted_once_until_the_study_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    space = scrimp.Space(x=scrimp.Float(0, 1))
+    study = scrimp.create_study("s", space, method="random", storage="memory://", seed=0)
+    study.optimize(lambda trial: trial.params["x"], n_trials=5)
+    sorted_for: list[Query] = []
+    real = table._ordered_trials
+
+    def counted(history: History, query: Query) -> object:
+        sorted_for.append(query)
+        return real(history, query)
+
+    monkeypatch.setattr(table, "_ordered_trials", counted)
+    for page in (1, 2, 1):
+        assert table_page(study.history, Query(page=page)).total == 5
+    assert sorted_for == [Query()]
+    study.tell(study.ask(), 0.0)
+    shown = table_page(study.history, Query())
+    assert len(sorted_for) == 2 and shown.total == 6 and shown.trials[0].value == 0.0
+    for number in range(2 * MAX_KEPT_TABLES):
+        table_page(study.history, Query(text=f"x>{number}"))
+    kept: dict[Query, object] = study.history.remember("tables", dict)
+    assert len(kept) == MAX_KEPT_TABLES

@@ -3,13 +3,20 @@
 from pathlib import Path
 
 import scrimp
-from scrimp.dashboard.views import field_of, lately, rank_words, summary_of, unit_of, working
-from scrimp.history.record import study_record
+from scrimp.dashboard.views import (
+    current_record,
+    field_of,
+    latest_activity,
+    rank_words,
+    working,
+)
+from scrimp.study_log.record import StudyRecord
 
 
 def test_the_summary_agrees_with_the_command_line(url: str) -> None:
     study = scrimp.load_study("staged", storage=url)
-    summary, record = summary_of(study), study_record(study.history)
+    summary = current_record(study)
+    record = StudyRecord.of(study.history).to_json()
     assert (summary.name, summary.metric, summary.method) == (
         record["name"],
         record["metric"],
@@ -20,7 +27,7 @@ def test_the_summary_agrees_with_the_command_line(url: str) -> None:
         and summary.counts == record["counts"]
         and summary.spent == record["spent"]
     )
-    assert summary.saved == 1 - study.history.spent / (
+    assert summary.saved == 1 - (study.history.spent + study.history.repeated) / (
         9 * sum(1 for trial in study.trials if trial.curve)
     )
     assert summary.state == "finished" and summary.unit == "epochs" and summary.total == 60
@@ -31,11 +38,14 @@ def test_states() -> None:
         "s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://"
     )
     study.ask()
-    assert summary_of(study).state == "running" and summary_of(study).saved is None
+    assert current_record(study).state == "running" and current_record(study).saved is None
     study.pause()
-    assert summary_of(study).state == "paused" and summary_of(study).limits == ()
+    assert (
+        current_record(study).state == "paused"
+        and current_record(study).limits.totals.budget is None
+    )
     study.resume()
-    assert summary_of(study).state == "running" and unit_of(study.history) == "evaluations"
+    assert current_record(study).state == "running" and current_record(study).unit == "evaluations"
     assert [trial.id for trial in working(study.history)["running"]] == [0]
 
 
@@ -75,14 +85,14 @@ def test_what_happened_lately_is_told_newest_first(tmp_path: Path) -> None:
     study.tell(fourth, state="failed", message="out of memory\nTraceback\nOops")
     assert study.ask().id == second.id
     fresh = study.ask()
-    told = [(trial, words) for _, trial, words in lately(study.history)]
-    assert told.pop(0) == (fresh.id, "begun")
+    told = [(trial, words) for _, trial, words in latest_activity(study.history)]
+    assert told.pop(0) == (fresh.id, "started")
     assert told[:2] == [(1, "promoted to 3 epochs"), (3, "failed: out of memory: Oops")]
     assert told[2:4] == [
         (2, "paused after 1 epoch, error 0.75"),
         (0, "paused after 1 epoch, error 0.5"),
     ]
-    assert told[4:] == [(1, "begun")] and len(lately(study.history, 2)) == 2
+    assert told[4:] == [(1, "started")] and len(latest_activity(study.history, 2)) == 2
 
 
 def test_rules_say_in_how_many_trials_they_held() -> None:
@@ -98,9 +108,9 @@ def test_rules_say_in_how_many_trials_they_held() -> None:
     for gb, error in ((10.0, 0.5), (20.0, 0.1), (16.0, 0.3)):
         study.tell(study.ask(), {"error": error, "gb": gb, "heads": 8})
     study.ask()
-    gb, heads = summary_of(study).rules
+    gb, heads = current_record(study).rules
     assert (gb.words, gb.held, gb.reported, gb.broken) == ("gb at most 16", 2, 3, 1)
     assert (heads.words, heads.held, heads.broken) == ("heads equals 8 ± 0.5", 3, 0)
     assert gb.violated(16.5) and not gb.violated(16.0) and not gb.violated(None)
-    assert rank_words(study.history, study.trials[0]) == "rank 2 of 2 by its best value"
-    assert rank_words(study.history, study.trials[3]) == ""
+    assert rank_words(current_record(study), study.trials[0]) == "rank 2 of 2 by its best value"
+    assert rank_words(current_record(study), study.trials[3]) == ""

@@ -15,7 +15,10 @@ from scrimp.encoding.training_data import (
     has_failed,
     training_data,
 )
-from scrimp.history.events import (
+from scrimp.space.parameter import Categorical, Float
+from scrimp.space.space import Space
+from scrimp.study_log.constraints import AtLeast, AtMost
+from scrimp.study_log.events import (
     BudgetGranted,
     Ended,
     Lost,
@@ -24,11 +27,8 @@ from scrimp.history.events import (
     StudyCreated,
     TrialAdded,
 )
-from scrimp.history.history import History
-from scrimp.history.problem import AtLeast, AtMost, Budget, Problem
-from scrimp.history.trade_off import TradeOff
-from scrimp.space.parameter import Categorical, Float
-from scrimp.space.space import Space
+from scrimp.study_log.history import History
+from scrimp.study_log.problem import Budget, Problem
 
 SPACE = Space(x=Float(0.0, 10.0), c=Categorical(["a", "b"]))
 LEVELS = AtLevels((1, 3, 9))
@@ -36,7 +36,12 @@ LEVELS = AtLevels((1, 3, 9))
 
 def study(*events, **settings):
     problem = Problem(
-        **{"space": SPACE, "metric": "loss", "budget": Budget("epoch", 1, 9), **settings}
+        **{
+            "space": SPACE,
+            "metrics": {"loss": "minimize"},
+            "budget": Budget("epoch", 1, 9),
+            **settings,
+        }
     )
     return History.of([StudyCreated(name="s", problem=problem.to_json(), method={}), *events])
 
@@ -65,11 +70,17 @@ def rows(training):
         zip(
             training.trial.tolist(),
             training.budget.tolist(),
-            training.y.tolist(),
+            training.y[:, 0].tolist(),
             training.failed.tolist(),
             strict=True,
         )
     )
+
+
+def awaited(training):
+    """(trial, budget) per pending evaluation of `MIXED`, where trial k lies at x = k + 1."""
+    trials = (10 * training.pending[:, 0] - 1).round().astype(int)
+    return list(zip(trials.tolist(), training.pending_budget.tolist(), strict=True))
 
 
 MIXED = [
@@ -106,12 +117,11 @@ def test_the_last_report_of_each_trial():
     ]
     assert rows(training) == expected
     np.testing.assert_allclose(training.x[:, 0], [0.1, 0.2, 0.3, 0.5, 0.6, 0.8])
-    assert training.pending_trial.tolist() == [3]
     assert training.pending_budget.tolist() == [9]
     np.testing.assert_allclose(training.pending, [[0.4, 0.0]])
     np.testing.assert_allclose(training.known[:, 0], np.arange(1, 9) / 10)
-    assert training.noise is None and training.log_cost is None and training.feasible is None
-    assert training.violations == {}
+    assert not training.noise.any() and training.noise.shape == training.y.shape == (6, 1)
+    assert training.log_cost is None and training.feasible is None and training.constraints == {}
     assert not training.repeatable
 
 
@@ -132,9 +142,7 @@ def test_rows_at_levels():
         (7, 1, 6.1, False),
         (7, 3, 6.3, False),  # stopped: nothing at 9
     ]
-    assert list(
-        zip(training.pending_trial.tolist(), training.pending_budget.tolist(), strict=True)
-    ) == [(2, 3), (3, 1)]
+    assert awaited(training) == [(2, 3), (3, 1)]
 
 
 def test_a_report_that_skips_levels_counts_at_each():
@@ -145,7 +153,7 @@ def test_a_report_that_skips_levels_counts_at_each():
 
 def test_a_level_beyond_the_grant_is_not_awaited():
     history = study(*started(0, 1.0, budget=5), *reports(0, [3.0, 2.0, 1.0]))
-    assert data(history, LEVELS).pending_trial.tolist() == []
+    assert awaited(data(history, LEVELS)) == []
 
 
 def test_every_report():
@@ -154,9 +162,7 @@ def test_every_report():
     assert by_trial[1] == [(1, 7.0, False), (2, 6.5, False), (3, 6.0, False)]
     assert by_trial[4] == [(1, 9.5, False), (9, 9.5, True)]
     assert len(by_trial[0]) == 9 and len(by_trial[7]) == 4 and by_trial[3] == by_trial[6] == []
-    assert list(
-        zip(training.pending_trial.tolist(), training.pending_budget.tolist(), strict=True)
-    ) == [(2, 9), (3, 9)]
+    assert awaited(training) == [(2, 9), (3, 9)]
 
 
 def test_a_value_that_is_not_finite_fails_where_it_was_reported():
@@ -185,7 +191,7 @@ def test_failures_have_no_row_while_nothing_finite_was_seen():
     assert [has_failed(trial) for trial in history.trials] == [True, True]
     for rule in (LastReport(), LEVELS, EveryReport()):
         training = data(history, rule)
-        assert training.x.shape == (0, 2) and training.y.shape == (0,)
+        assert training.x.shape == (0, 2) and training.y.shape == (0, 1)
         assert training.known.shape == (2, 2)
     later = history.with_events([*started(2, 3.0), *reports(2, [4.0])])
     assert rows(data(later)) == [(0, 9, 4.0, True), (1, 9, 4.0, True), (2, 1, 4.0, False)]
@@ -197,33 +203,33 @@ def test_losses_follow_the_direction():
         *reports(0, [0.9]),
         *started(1, 1.5),
         Ended(trial=1, status="failed"),
-        direction="maximize",
+        metrics={"loss": "maximize"},
     )
-    assert data(history).y.tolist() == [-0.9, -0.9]
+    assert data(history).y.tolist() == [[-0.9], [-0.9]]
 
 
 def test_standard_errors_become_variances():
     history = study(
         *started(0, 1.0),
-        *reports(0, [1.0], stderr=0.5),
+        *reports(0, [1.0], stderr={"loss": 0.5}),
         *started(1, 2.0),
         *reports(1, [1.0]),
         noisy=True,
     )
     training = data(history)
-    assert training.noise is not None
-    assert training.noise.tolist() == [0.25, 0.0]
+    assert training.noise.tolist() == [[0.25], [0.0]]
+    assert training.noise_of(0, [1]).tolist() == [0.0]
     assert training.repeatable
 
 
 def test_each_of_several_metrics_has_its_own_standard_errors():
     told = Reported(
-        trial=0, step=9, metrics={"loss": 1.0, "q": 2.0}, stderr=0.5, further_stderr={"q": 0.1}
+        trial=0, step=9, metrics={"loss": 1.0, "q": 2.0}, stderr={"loss": 0.5, "q": 0.1}
     )
-    both = TradeOff({"loss": "minimize", "q": "maximize"})
-    training = data(study(*started(0, 1.0), told, trade_off=both))
+    both = {"loss": "minimize", "q": "maximize"}
+    training = data(study(*started(0, 1.0), told, metrics=both))
     for kept in (training, training.of_rows(np.array([True]))):
-        assert [kept.noise_of(m, [0])[0] for m in (None, "q")] == pytest.approx([0.25, 0.01])
+        assert [kept.noise_of(m, [0])[0] for m in (0, 1)] == pytest.approx([0.25, 0.01])
 
 
 def test_constraints():
@@ -245,8 +251,10 @@ def test_constraints():
     training = data(history)
     assert training.feasible is not None
     assert training.feasible.tolist() == [True, False, False, True, False]
-    np.testing.assert_allclose(training.violations["memory"], [-6, 4, -6, 0, np.nan])
-    np.testing.assert_allclose(training.violations["accuracy"], [-0.4, -0.4, np.nan, 0, np.nan])
+    np.testing.assert_allclose(training.constraints["memory"].violations, [-6, 4, -6, 0, np.nan])
+    np.testing.assert_allclose(
+        training.constraints["accuracy"].violations, [-0.4, -0.4, np.nan, 0, np.nan]
+    )
 
 
 def test_costs_add_up_to_the_report():
@@ -279,14 +287,16 @@ def test_trials_move_with_a_space_that_grows_and_leave_one_that_shrinks():
     ]
     grown = Space(x=Float(0.0, 20.0), c=Categorical(["a", "b", "z"]), d=Float(0, 1, default=0.25))
     change = StudyChanged(
-        problem=Problem(grown, metric="loss", budget=Budget("epoch", 1, 9)).to_json()
+        problem=Problem(grown, metrics={"loss": "minimize"}, budget=Budget("epoch", 1, 9)).to_json()
     )
     np.testing.assert_allclose(
         data(history.with_events([change])).x, [[0.05, 0, 0.25], [0.45, 0, 0.25]]
     )
     shrunk = Space(x=Float(0.0, 5.0), c=Categorical(["a", "b"]))
     change = StudyChanged(
-        problem=Problem(shrunk, metric="loss", budget=Budget("epoch", 1, 9)).to_json()
+        problem=Problem(
+            shrunk, metrics={"loss": "minimize"}, budget=Budget("epoch", 1, 9)
+        ).to_json()
     )
     training = data(history.with_events([change]))
     np.testing.assert_allclose(training.x, [[0.2, 0.0]])
@@ -297,7 +307,7 @@ def test_trials_move_with_a_space_that_grows_and_leave_one_that_shrinks():
 def test_rows_are_encoded_anew_when_a_space_comes_back():
     def problem(**d):
         space = Space(c=Categorical(["a", "b"]), d=Float(0.0, 1.0, default=0.25, **d))
-        return Problem(space, metric="loss").to_json()
+        return Problem(space, metrics={"loss": "minimize"}).to_json()
 
     added = TrialAdded(trial=0, config={"c": "a", "d": 0.75})
     history = History.of([StudyCreated(name="s", problem=problem(), method={}), added])
@@ -312,7 +322,7 @@ def test_an_empty_history():
     for rule in (None, LEVELS, EveryReport()):
         training = data(study(cost="seconds", constraints={"memory": AtMost(1.0)}), rule)
         assert training.x.shape == training.pending.shape == training.known.shape == (0, 2)
-        assert training.y.shape == (0,)
+        assert training.y.shape == (0, 1)
         assert training.feasible is not None and training.feasible.shape == (0,)
 
 
@@ -361,7 +371,6 @@ def test_any_history_gives_consistent_arrays_and_growing_it_gives_the_same(scrip
         "x",
         "y",
         "failed",
-        "pending_trial",
         "pending_budget",
         "pending",
         "known",
@@ -376,8 +385,8 @@ def test_any_history_gives_consistent_arrays_and_growing_it_gives_the_same(scrip
         np.testing.assert_allclose(grown.x[row], [history.trials[trial].config["x"] / 10, 0.0])
         if not grown.failed[row]:
             assert grown.y[row] in [point.loss for point in history.trials[trial].curve]
-    statuses = {history.trials[trial].status for trial in grown.pending_trial}
-    assert statuses <= {"running"}
+    running = [trial.config["x"] / 10 for trial in history.with_status("running")]
+    assert all(np.isclose(x, running).any() for x in grown.pending[:, 0])
 
 
 @pytest.mark.parametrize("rule", [LastReport(), LEVELS])

@@ -34,7 +34,7 @@ def start() -> Iterator[Start]:
         )
         made.append(
             CommandExecutor(
-                command, "loss", environments=environments, **{"grace": 1.0, **settings}
+                command, ("loss",), environments=environments, **{"grace": 1.0, **settings}
             )
         )
         return made[-1]

@@ -3,6 +3,7 @@
 import errno
 import logging
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ from scrimp.errors import CheckpointError
 from scrimp.executors import checkpoint_folder
 from scrimp.executors.checkpoint_folder import (
     CheckpointFolder,
+    copy_tree,
     newest_state,
     prune_trial,
     remove_trial,
+    scan,
 )
 
 
@@ -143,18 +146,6 @@ def test_the_first_state_of_a_step_counts(tmp_path: Path) -> None:
     assert (tmp_path / "t-1" / "step-1" / "model").read_text() == "first"
 
 
-def test_states_from_before_attempts_had_folders_are_read(tmp_path: Path) -> None:
-    (tmp_path / "t" / "step-3").mkdir(parents=True)
-    (tmp_path / "t" / "step-3" / "model").write_text("old layout")
-    later = CheckpointFolder(tmp_path / "t", 2)
-    assert later.prepare(3.0, {1: 3.0}) == 3.0 and text(later) == "old layout"
-    save(later, "new")
-    later.commit(4.0)
-    later.prune(4.0)
-    assert newest_state(tmp_path / "t", {1: 3.0, 2: 4.0}) == (4.0, tmp_path / "t-2" / "step-4")
-    assert remove_trial(tmp_path / "t", 2) == 6 and list(tmp_path.iterdir()) == []
-
-
 def test_a_parent_that_prunes_while_it_is_copied_gives_its_next_state(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,5 +257,133 @@ def test_odd_files_are_left_out_and_named_once(
             folder.commit(step)
     assert sorted(path.name for path in (folder.home / "step-2").iterdir()) == ["model"]
     assert [record.getMessage() for record in caplog.records] == [
-        "the checkpoint of t goes without 'pipe': it is a pipe"
+        "the checkpoint of t leaves out 'pipe': it is a pipe"
     ]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    folder = tmp_path / "source"
+    (folder / "deep" / "empty").mkdir(parents=True)
+    (folder / "model").write_text("weights")
+    (folder / "deep" / "state").write_bytes(b"x" * 3_000_000)
+    return folder
+
+
+def test_files_and_folders(source: Path, tmp_path: Path) -> None:
+    os.chmod(source / "model", 0o751)
+    listing, left_out = copy_tree(source, tmp_path / "copy")
+    assert left_out == {} and listing == scan(source)
+    assert list(listing) == ["deep", "deep/empty", "deep/state", "model"]
+    assert (tmp_path / "copy" / "model").read_text() == "weights"
+    assert (tmp_path / "copy" / "deep" / "state").stat().st_size == 3_000_000
+    assert (tmp_path / "copy" / "model").stat().st_mode & 0o777 == 0o751
+    assert (tmp_path / "copy" / "model").stat().st_mtime_ns == (source / "model").stat().st_mtime_ns
+
+
+def test_links(source: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "pretrained").write_text("large")
+    for name, target in (
+        ("latest", "model"),
+        ("absolute", source / "deep" / "state"),
+        ("loop", "."),
+        ("file", outside / "pretrained"),
+        ("folder", outside),
+        ("deep/up", "../model"),
+    ):
+        os.symlink(target, source / name)
+    copy = tmp_path / "copy"
+    _, left_out = copy_tree(source, copy)
+    assert left_out == {}
+    links = {
+        name: os.readlink(copy / name)
+        for name in ("latest", "absolute", "loop", "folder", "deep/up")
+    }
+    expected = {
+        "latest": "model",
+        "absolute": "deep/state",
+        "loop": ".",
+        "folder": str(outside),
+        "deep/up": "../model",
+    }
+    assert links == expected
+    assert not (copy / "file").is_symlink() and (copy / "file").read_text() == "large"
+
+
+def test_what_is_no_content_is_left_out(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.symlink("/nonexistent", source / "dangling")
+    os.symlink("b", source / "a")
+    os.symlink("a", source / "b")
+    os.mkfifo(source / "pipe")
+    monkeypatch.chdir(source)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket")
+        listing, left_out = copy_tree(source, tmp_path / "copy")
+    expected = {"a": "a link to nothing", "b": "a link to nothing", "dangling": "a link to nothing"}
+    assert left_out == {**expected, "pipe": "a pipe", "socket": "a socket"}
+    assert (
+        sorted(path.name for path in (tmp_path / "copy").iterdir()) == ["deep", "model"]
+        and "pipe" not in listing
+    )
+
+
+def test_names_of_all_kinds(source: Path, tmp_path: Path) -> None:
+    with open(os.fsencode(source) + b"/\xff\xfe", "w") as file:
+        file.write("x")
+    (source / ("a" * 255)).write_text("x")
+    copy_tree(source, tmp_path / "copy")
+    assert scan(tmp_path / "copy").keys() == scan(source).keys()
+
+
+def test_a_file_that_is_renamed_meanwhile_is_caught_under_its_new_name(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The old name is gone when it is copied: the copy looks again, and finds the new one."""
+    look, looks = checkpoint_folder.scan, []
+
+    def and_then_renamed(folder: Path) -> checkpoint_folder.Listing:
+        found = look(folder)
+        if not looks:
+            os.rename(folder / "model", folder / "model-2")
+        looks.append(1)
+        return found
+
+    monkeypatch.setattr(checkpoint_folder, "scan", and_then_renamed)
+    listing, left_out = copy_tree(source, tmp_path / "copy")
+    assert left_out == {} and len(looks) == 2
+    assert (tmp_path / "copy" / "model-2").read_text() == "weights" and not (
+        tmp_path / "copy" / "model"
+    ).exists()
+    assert listing == look(source)
+
+
+def test_files_that_go_on_vanishing_end_no_copy(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = checkpoint_folder.scan
+
+    def churn(folder: Path) -> checkpoint_folder.Listing:
+        (folder / "temporary").write_text("x")
+        found = look(folder)
+        (folder / "temporary").unlink()
+        return found
+
+    monkeypatch.setattr(checkpoint_folder, "scan", churn)
+    listing, left_out = copy_tree(source, tmp_path / "copy")
+    assert left_out == {"temporary": "a file that vanished while it was copied"}
+    assert (
+        "model" in listing
+        and "temporary" not in listing
+        and not (tmp_path / "copy" / "temporary").exists()
+    )
+
+
+def test_a_folder_that_is_not_there_is_empty(tmp_path: Path) -> None:
+    assert scan(tmp_path / "none") == {} and copy_tree(tmp_path / "none", tmp_path / "copy") == (
+        {},
+        {},
+    )

@@ -12,7 +12,7 @@ from scrimp.errors import CheckpointError
 from scrimp.executors.command import CommandExecutor
 from scrimp.executors.command_line import Command
 from scrimp.executors.executor import Assignment
-from scrimp.history.events import Ended, Event, Reported
+from scrimp.study_log.events import Ended, Event, Reported
 from scrimp.testing.executors import ExecutorBattery
 from scrimp.testing.executors import happened as run
 from tests.executors.conftest import Start
@@ -48,7 +48,7 @@ def test_reports_arrive_with_step_metrics_stderr_and_cost(start: Start, tmp_path
     events = run(start(code), [assignment(4, 3.0, tmp_path / "t", attempt=2)])
     first, second = events
     assert isinstance(first, Reported) and isinstance(second, Reported)
-    assert (first.trial, first.attempt, first.step, first.stderr) == (4, 2, 1.0, 0.1)
+    assert (first.trial, first.attempt, first.step, first.stderr) == (4, 2, 1.0, {"loss": 0.1})
     assert first.metrics == {"loss": 0.5, "acc": 1.0} and first.cost is not None and first.cost >= 0
     assert (second.step, second.metrics) == (3.0, {"loss": 0.25})
 
@@ -141,7 +141,7 @@ BAD: dict[str, tuple[str, list[float], str, str]] = {
     "beyond its grant": (
         'print(\'scrimp: {"loss": 0.5, "step": 4}\')',
         [],
-        "step 4 lies beyond the grant of 3",
+        "step 4 is beyond the grant of 3",
         "",
     ),
     "not a number": (
@@ -231,7 +231,7 @@ def test_the_answer_tells_a_script_to_end(start: Start, tmp_path: Path) -> None:
 
 def test_a_program_that_vanished_fails_its_trial(start: Start, tmp_path: Path) -> None:
     program = tmp_path / "train.sh"
-    executor = CommandExecutor(Command([str(program)]), "loss", environments=[{}])
+    executor = CommandExecutor(Command([str(program)]), ("loss",), environments=[{}])
     (end,) = run(executor, [assignment()])
     executor.close()
     assert isinstance(end, Ended) and "code 127" in end.message and "train.sh" in end.message
@@ -278,5 +278,5 @@ for step in script.steps():
 class TestCommandExecutor(ExecutorBattery):
     def make(self) -> CommandExecutor:
         return CommandExecutor(
-            Command(["{python}", "-c", SCRIPTED]), "loss", environments=({},), grace=1.0
+            Command(["{python}", "-c", SCRIPTED]), ("loss",), environments=({},), grace=1.0
         )

@@ -54,8 +54,8 @@ def test_arguments(line: Any, config: dict[str, Any], expected: list[str]) -> No
         ("", "write a program and its arguments"),
         ([], "write a program and its arguments"),
         (["sh", 3], "write a program and its arguments"),
-        ("no-such-program-here", "not there or not executable .on the PATH"),
-        ("./no-such-script", "not there or not executable .in this folder"),
+        ("no-such-program-here", "does not exist or is not executable .on the PATH"),
+        ("./no-such-script", "does not exist or is not executable .in this folder"),
     ],
 )
 def test_what_cannot_be_is_refused(line: Any, words: str) -> None:
@@ -78,7 +78,7 @@ def test_programs_are_looked_up_in_the_folder(tmp_path: Path) -> None:
 def test_a_script_must_be_there(tmp_path: Path, line: str) -> None:
     (tmp_path / "train.py").write_text("")
     Command(line.format("train.py"), tmp_path).check(["lr"])
-    with pytest.raises(ObjectiveError, match=r"script 'trian\.py' of the command is not there"):
+    with pytest.raises(ObjectiveError, match=r"script 'trian\.py' of the command does not exist"):
         Command(line.format("trian.py"), tmp_path).check(["lr"])
 
 

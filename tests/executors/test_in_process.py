@@ -4,20 +4,20 @@ from collections.abc import Sequence
 
 from scrimp.executors.executor import Assignment
 from scrimp.executors.in_process import InProcess
-from scrimp.executors.run_context import RunContext
-from scrimp.history.events import Event, Reported
+from scrimp.executors.live_trial import LiveTrial
+from scrimp.study_log.events import Event, Reported
 from scrimp.testing.executors import ExecutorBattery, run_script
 
 
 def test_reports_are_delivered_as_they_are_made_and_stop_is_heard() -> None:
     order: list[str] = []
 
-    def objective(trial: RunContext) -> None:
+    def objective(trial: LiveTrial) -> None:
         for step in trial.steps():
             order.append(f"step {step}")
             trial.report(loss=1.0)
 
-    executor = InProcess(objective, "loss")
+    executor = InProcess(objective, ("loss",))
 
     def deliver(events: Sequence[Event]) -> None:
         for event in events:
@@ -37,4 +37,4 @@ def test_reports_are_delivered_as_they_are_made_and_stop_is_heard() -> None:
 
 class TestInProcess(ExecutorBattery):
     def make(self) -> InProcess:
-        return InProcess(run_script, "loss")
+        return InProcess(run_script, ("loss",))

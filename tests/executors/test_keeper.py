@@ -1,11 +1,12 @@
 """A keeper starts one command behind a gate, adopts what leaves it, and leaves nothing behind."""
 
 import os
+import secrets
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,7 @@ def kept(command: list[str], **options: Any) -> "tuple[subprocess.Popen[bytes], 
         "-I",
         "-S",
         keeper.__file__,
+        "keep",
         str(os.getpid()),
         str(theirs),
         "some-mark",
@@ -118,6 +120,7 @@ def test_a_gate_that_nobody_opens_starts_nothing(tmp_path: Path) -> None:
         "-I",
         "-S",
         keeper.__file__,
+        "keep",
         str(os.getpid()),
         "2",
         "mark",
@@ -141,9 +144,14 @@ def test_nothing_survives(left: str, how: str) -> None:
     process, child = kept(["sh", "-c", code], stdout=subprocess.PIPE, env=environment)
     assert process.stdout is not None and process.stdin is not None
     assert process.stdout.readline() == b"ready\n"
-    eventually(lambda: any(b"sleep" in comm(pid) for pid in keeper.descendants(process.pid)))
-    members = keeper.descendants(process.pid)
-    assert child in members and len(members) >= 2
+    members: dict[int, int | None] = {}
+
+    def complete() -> bool:
+        """A scan may miss a process whose parent ends meanwhile."""
+        members.update((pid, keeper.start_time(pid)) for pid in keeper.descendants(process.pid))
+        return child in members and any(b"sleep" in comm(pid) for pid in members)
+
+    eventually(complete)
     if how == "ends":
         os.write(writes, b"\n")
     else:
@@ -153,8 +161,36 @@ def test_nothing_survives(left: str, how: str) -> None:
     process.stdout.close()
     os.close(reads)
     os.close(writes)
-    # what was killed after the keeper is reaped by init, when it gets there
-    eventually(lambda: all(keeper.start_time(pid) is None for pid in members))
+    left = {pid: began for pid, began in members.items() if began is not None}
+    assert not [pid for pid, began in left.items() if keeper.start_time(pid) == began]
+
+
+@linux
+def test_a_process_that_a_scan_misses_is_found_later() -> None:
+    """As one whose parent ends while the processes are listed."""
+    code = f"""
+import importlib.util, os, subprocess
+spec = importlib.util.spec_from_file_location("keeper", {keeper.__file__!r})
+keeper = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(keeper)
+keeper._control(keeper.SET_CHILD_SUBREAPER, 1)
+complete, scans = keeper.descendants, []
+def incomplete(process):
+    scans.append(process)
+    return complete(process) if len(scans) > 3 else []
+keeper.descendants = incomplete
+left = subprocess.Popen(["sleep", "60"], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+ended = subprocess.Popen(["true"], start_new_session=True)
+keeper._end(ended.pid)
+try:
+    os.kill(left.pid, 0)
+except ProcessLookupError:
+    print("gone", flush=True)
+os._exit(0)
+"""
+    words = [sys.executable, "-I", "-S", "-c", code]
+    ended = subprocess.run(words, capture_output=True, timeout=30, check=False)
+    assert ended.stdout == b"gone\n"
 
 
 def comm(pid: int) -> bytes:
@@ -178,7 +214,7 @@ def test_it_ends_when_its_parent_is_another() -> None:
     """A copy of the lifeline in another process keeps nobody alive: the parent counts."""
     code = (
         "import os, subprocess, sys, time\nwords = [sys.executable, '-I', '-S',"
-        f" {keeper.__file__!r}, str(os.getpid()), '2', 'mark', 'sleep', '600']\nreads, writes ="
+        f" {keeper.__file__!r}, 'keep', str(os.getpid()), '2', 'mark', 'sleep', '600']\nreads, writes ="
         " os.pipe(); os.set_inheritable(writes, True)\nprocess = subprocess.Popen(words,"
         " stdin=reads, close_fds=False)\nos.write(writes, b'g'); print(process.pid, flush=True);"
         " time.sleep(600)"
@@ -194,3 +230,56 @@ def test_it_ends_when_its_parent_is_another() -> None:
     parent.wait()
     parent.stdout.close()
     eventually(lambda: keeper.start_time(pid) is None and keeper.start_time(sleeper) is None)
+
+
+def _wait(reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def tree() -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """A process with a child in a session of its own, both marked."""
+    mark = secrets.token_hex(8)
+    code = (
+        "import subprocess, time\nchild = subprocess.Popen(['sleep', '600'],"
+        " start_new_session=True); print(child.pid, flush=True); time.sleep(600)"
+    )
+    command = [sys.executable, "-I", "-S", "-c", code]
+    environment = {**os.environ, keeper.MARK: mark}
+    with subprocess.Popen(
+        command, env=environment, start_new_session=True, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        _wait(
+            lambda: len(keeper.marked(mark)) == 2
+        )  # a process shows no environment for a moment while it starts
+        yield process, mark
+        keeper.end_marked(mark)
+
+
+def test_the_whole_tree_is_found_and_ended(tree: tuple[subprocess.Popen[bytes], str]) -> None:
+    process, mark = tree
+    assert process.pid in keeper.marked(mark) and len(keeper.marked(mark)) == 2
+    assert keeper.marked("nobody") == []
+    keeper.end_marked(mark)
+    assert process.wait(10) == -signal.SIGKILL and keeper.marked(mark) == []
+
+
+@pytest.mark.parametrize("ended_before", [False, True])
+def test_the_guard_ends_what_is_still_listed(
+    tree: tuple[subprocess.Popen[bytes], str], tmp_path: Path, ended_before: bool
+) -> None:
+    process, mark = tree
+    lines = f"+ {process.pid} {mark}\n" + (f"- {process.pid} {mark}\n" if ended_before else "")
+    (tmp_path / "folder").mkdir()
+    command = [sys.executable, "-I", "-S", keeper.__file__, "guard", str(tmp_path / "folder")]
+    subprocess.run(command, input=lines.encode(), check=True, timeout=30)
+    assert bool(keeper.marked(mark)) == ended_before and not (tmp_path / "folder").exists()
+
+
+def test_a_tree_that_is_gone_is_no_error() -> None:
+    keeper.end_marked("nobody")

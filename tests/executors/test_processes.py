@@ -14,8 +14,8 @@ import pytest
 
 from scrimp.errors import ObjectiveError
 from scrimp.executors.executor import Assignment
-from scrimp.executors.processes import Processes
-from scrimp.history.events import Ended, Reported
+from scrimp.executors.processes import KEPT_OUTPUT_BYTES, MAX_MESSAGE_LINES, ErrorStream, Processes
+from scrimp.study_log.events import Ended, Reported
 from scrimp.testing.executors import ExecutorBattery, run_script
 from scrimp.testing.executors import happened as run
 from tests.executors.conftest import alive, gone
@@ -31,7 +31,7 @@ def start() -> Iterator[Start]:
     def make(
         objective: Any, environments: Sequence[Mapping[str, str]] = ({}, {}), **settings: Any
     ) -> Processes:
-        made.append(Processes(objective, "loss", environments=environments, **settings))
+        made.append(Processes(objective, ("loss",), environments=environments, **settings))
         return made[-1]
 
     yield make
@@ -120,7 +120,7 @@ def test_reports_are_answered(start: Start) -> None:
 def test_what_cannot_be_sent_is_refused_at_once() -> None:
     lock = threading.Lock()
     with pytest.raises(ObjectiveError, match="cannot be sent to worker processes"):
-        Processes(lambda trial: lock.locked(), "loss", environments=[{}])
+        Processes(lambda trial: lock.locked(), ("loss",), environments=[{}])
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def test_workers_end_with_their_parent(tmp_path: Path, child: str, then: str) ->
         "import os, subprocess, sys, time\nfrom scrimp.executors.executor import Assignment\nfrom"
         " scrimp.executors.processes import Processes\ndef objective(trial):\n    child ="
         f" {child}\n    trial.report(loss=float(child.pid))\n    {then}\nexecutor ="
-        " Processes(objective, 'loss', environments=[{}])\nexecutor.start(Assignment(0, {}, 1,"
+        " Processes(objective, ('loss',), environments=[{}])\nexecutor.start(Assignment(0, {}, 1,"
         " 0.0, 9.0))\ndef deliver(events):\n    print(executor._workers[0].tree.process.pid,"
         " int(events[0].metrics['loss']), flush=True)\nwhile True:\n    executor.wait(deliver)\n"
     )
@@ -156,4 +156,34 @@ def test_workers_end_with_their_parent(tmp_path: Path, child: str, then: str) ->
 
 class TestProcesses(ExecutorBattery):
     def make(self) -> Processes:
-        return Processes(run_script, "loss", environments=({},))
+        return Processes(run_script, ("loss",), environments=({},))
+
+
+def heard(text: bytes, target: Path) -> str:
+    read, write = os.pipe()
+    file = os.open(target, os.O_WRONLY | os.O_CREAT)
+    try:
+        stream = ErrorStream(os.fdopen(read, "rb", buffering=0), file)
+        with os.fdopen(write, "wb") as pipe:
+            pipe.write(text)
+        return stream.last_lines(60.0)
+    finally:
+        os.close(file)
+
+
+def test_everything_is_passed_on_and_the_last_lines_are_kept(tmp_path: Path) -> None:
+    text = b"".join(b"line %d \xff\n" % number for number in range(5000))
+    shown = heard(text, tmp_path / "out")
+    assert (tmp_path / "out").read_bytes() == text and len(text) > 3 * KEPT_OUTPUT_BYTES
+    assert shown.splitlines() == [
+        f"line {number} �" for number in range(5000 - MAX_MESSAGE_LINES, 5000)
+    ]
+    assert heard(b"", tmp_path / "none") == ""
+
+
+def test_it_goes_on_when_nobody_reads(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    stream = ErrorStream(os.fdopen(read, "rb", buffering=0), target=-1)
+    with os.fdopen(write, "wb") as pipe:
+        pipe.write(b"ModuleNotFoundError: no module\n")
+    assert stream.last_lines(60.0) == "ModuleNotFoundError: no module"

@@ -83,15 +83,6 @@ def test_a_late_worker_cannot_replace_what_was_counted_at_a_url(url: str, tmp_pa
     assert shared.steps(1) == [] and shared.steps(2) == ["step-3"]
 
 
-def test_a_state_of_before_attempts_had_folders_is_fetched(url: str, tmp_path: Path) -> None:
-    shared = SharedCheckpoints(url)
-    shared._files.makedirs(f"{shared._root}/step-2", exist_ok=True)
-    shared._files.pipe_file(f"{shared._root}/step-2/state", b"old")
-    shared._files.pipe_file(f"{shared._root}/step-2.complete", b"")
-    shared.fetch(tmp_path / "c", {1: 2.0})
-    assert newest_state(tmp_path / "c", {1: 2.0}) == (2.0, tmp_path / "c" / "step-2")
-
-
 def interrupted(*_: object, **__: object) -> None:
     raise KeyboardInterrupt
 

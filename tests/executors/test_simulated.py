@@ -8,7 +8,8 @@ import pytest
 from scrimp.errors import StudyError
 from scrimp.executors.executor import Assignment
 from scrimp.executors.simulated import Curve, Delays, Simulated, SimulatedCurves
-from scrimp.history.events import Config, Reported
+from scrimp.json_values import Config
+from scrimp.study_log.events import Reported
 from scrimp.testing.executors import ExecutorBattery
 
 

@@ -9,7 +9,7 @@ import cloudpickle
 import pytest
 
 from scrimp.executors.executor import Assignment
-from scrimp.history.events import Ended, Reported
+from scrimp.study_log.events import Ended, Reported
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def test_it_serves_assignments_until_the_connection_closes(
 ) -> None:
     connection, process, lifeline = worker
     connection.send(sys.path)
-    connection.send_bytes(cloudpickle.dumps((lambda trial: trial.params["x"] + 1, "loss", None)))
+    connection.send_bytes(cloudpickle.dumps((lambda trial: trial.params["x"] + 1, ("loss",), None)))
     for x in (1.0, 2.0):
         connection.send(Assignment(0, {"x": x}, 1, 0.0, 1.0))
         kind, (report,) = connection.recv()
@@ -71,7 +71,7 @@ def test_it_ends_when_the_lifeline_is_cut(
     connection, process, lifeline = worker
     connection.send(sys.path)
     connection.send_bytes(
-        cloudpickle.dumps((lambda trial: __import__("time").sleep(600), "loss", None))
+        cloudpickle.dumps((lambda trial: __import__("time").sleep(600), ("loss",), None))
     )
     connection.send(Assignment(0, {}, 1, 0.0, 1.0))
     os.close(lifeline)

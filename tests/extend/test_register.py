@@ -11,7 +11,7 @@ import pytest
 
 import scrimp
 from scrimp import extend, testing
-from scrimp.acquisition import catalog
+from scrimp.acquisition import named_acquisitions as catalog
 from scrimp.errors import AddressError, MethodError
 from scrimp.extend import (
     KINDS,
@@ -23,14 +23,14 @@ from scrimp.extend import (
     Scaled,
     register,
 )
-from scrimp.gp import catalog as kernels
+from scrimp.gp import stationary as kernels
 from scrimp.gp.stationary import Matern32
-from scrimp.policies.scheduled import Scheduled
+from scrimp.methods import named_methods as methods
+from scrimp.methods.policy import Scheduled
 from scrimp.storage import open as storages
 from scrimp.storage.memory import MemoryStorage
-from scrimp.suggesters import curve_models
-from scrimp.surrogates import catalog as surrogates
-from scrimp.tuning import catalog as methods
+from scrimp.suggesters import curve_models, model_settings
+from scrimp.surrogates import named_surrogates as surrogates
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 
@@ -42,6 +42,7 @@ def _apart(monkeypatch: pytest.MonkeyPatch) -> None:
         (kernels, "_FACTORIES"),
         (surrogates, "_FACTORIES"),
         (curve_models, "_MODELS"),
+        (model_settings, "_COSTS"),
         (methods, "_METHODS"),
         (storages, "SCHEMES"),
     ):
@@ -78,6 +79,7 @@ THINGS = {
     "kernel": lambda columns: Scaled(Matern32(columns)),
     "surrogate": lambda columns: ExactGP.over(columns, "rbf-ard"),
     "curve-model": lambda columns, shares: ExactGP.over((*columns, extend.Column())),
+    "cost": lambda params: 1.0 + params["x"],
     "method": Lazy,
     "storage": lambda url, rest, shown: MemoryStorage(),
 }
@@ -92,7 +94,7 @@ def test_a_name_is_given_once_in_every_kind(kind: str) -> None:
     register(kind, "mine", THINGS[kind])
     register(kind, "mine", THINGS[kind])
     with pytest.raises(
-        (MethodError, AddressError), match=r"'mine' exists already \(of .*test_register\)"
+        (MethodError, AddressError), match=r"'mine' is already registered by .*test_register"
     ):
         register(kind, "mine", ToTheEnd if kind == "method" else other)
 
@@ -100,15 +102,11 @@ def test_a_name_is_given_once_in_every_kind(kind: str) -> None:
 def test_what_was_registered_is_used_by_name() -> None:
     for kind, thing in THINGS.items():
         register(kind, "mine", thing)
-    study = scrimp.create_study(
-        "s",
-        SPACE,
-        method="gp:acquisition=mine,kernel=mine,surrogate=mine,initial=2",
-        storage="mine://",
-        seed=0,
-    )
-    study.optimize(lambda trial: (trial.params["x"] - 0.3) ** 2, n_trials=4)
-    assert len(study.trials) == 4 and not study.history.degraded
+    for parts in ("kernel=mine", "surrogate=mine", "cost_function=mine,cost_surrogate=mine"):
+        method = f"gp:acquisition=mine,{parts},initial=2"
+        study = scrimp.create_study("s", SPACE, method=method, storage="mine://", seed=0)
+        study.optimize(lambda trial: (trial.params["x"] - 0.3) ** 2, n_trials=4)
+        assert len(study.trials) == 4 and not study.history.degraded
 
 
 @pytest.mark.parametrize(
@@ -121,12 +119,12 @@ def test_what_was_registered_is_used_by_name() -> None:
 def test_methods_are_made_of_classes_with_presets(thing: Any, parts: tuple[Any, Any]) -> None:
     register("method", "mine", thing, patience=3)
     policy = methods.build_policy(
-        scrimp.history.problem.Problem(SPACE), methods.parse_method("mine")
+        scrimp.study_log.problem.Problem(SPACE), methods.parse_method("mine")
     )
     assert isinstance(policy, Scheduled) and (policy.scheduler, policy.suggester) == parts
     with pytest.raises(MethodError, match="no setting 'hast'"):
         methods.build_policy(
-            scrimp.history.problem.Problem(SPACE), methods.parse_method("mine:hast=1")
+            scrimp.study_log.problem.Problem(SPACE), methods.parse_method("mine:hast=1")
         )
 
 

@@ -6,7 +6,7 @@ import json
 
 import scrimp
 from scrimp.formats.exports import defused, json_record, write_csv, write_json
-from scrimp.tuning.trial_table import COLUMNS, trial_rows
+from scrimp.study_log.record import COLUMNS, StudyRecord
 
 
 def made() -> scrimp.Study:
@@ -24,7 +24,10 @@ def test_csv_has_the_rows_and_no_formulas() -> None:
         file = io.StringIO()
         write_csv(history, file, formulas)
         table = list(csv.DictReader(io.StringIO(file.getvalue())))
-        assert list(table[0]) == list(trial_rows(history)[0]) and table[1]["message"] == message
+        assert (
+            list(table[0]) == list(StudyRecord.of(history).rows()[0])
+            and table[1]["message"] == message
+        )
 
 
 def test_csv_of_an_empty_study_has_a_header() -> None:

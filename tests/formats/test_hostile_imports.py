@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from scrimp.errors import ScrimpError, StudyError
-from scrimp.formats.imports import ImportSettings, read_results, store_results
-from scrimp.history.history import History
-from scrimp.history.problem import Problem
+from scrimp.formats.imports import read_results, store_results
+from scrimp.formats.result_folders import ImportSettings
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
 from scrimp.storage.open import open_storage
+from scrimp.study_log.history import History
+from scrimp.study_log.problem import Problem
 
 DEEP = "[" * 100_000 + "]" * 100_000
 EXPORT: dict[str, Any] = {
@@ -100,7 +101,7 @@ HOSTILE = {
     "status.json": exported(status="owned").encode(),
     "statuses.json": exported(status=["completed"]).encode(),
     "code.json": problem(space={"parameters": {"x": {"type": "__import__('os').abort()"}}}),
-    "direction.json": problem(direction="up"),
+    "direction.json": problem(metrics={"value": "up"}),
     "seed.json": problem(seed="x"),
     "constraint.json": problem(constraints={"a": "b"}),
     "heading.csv": b"x,value\n",
@@ -219,6 +220,9 @@ def test_values_that_are_not_finite_are_no_results(tmp_path: Path) -> None:
 
 def test_folders_and_pipes_are_refused(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.csv")
-    for path, words in ((tmp_path, "is no folder of results"), (tmp_path / "pipe.csv", "a file")):
+    for path, words in (
+        (tmp_path, "is not a known folder of results"),
+        (tmp_path / "pipe.csv", "a file"),
+    ):
         with pytest.raises(StudyError, match=words):
             read_results(path, ImportSettings())

@@ -8,14 +8,8 @@ import pytest
 
 import scrimp
 from scrimp.errors import StudyError
-from scrimp.formats.imports import (
-    Imported,
-    ImportedTrial,
-    ImportSettings,
-    inferred_space,
-    read_results,
-    store_results,
-)
+from scrimp.formats.imports import read_results, store_results
+from scrimp.formats.result_folders import Imported, ImportedTrial, ImportSettings, inferred_space
 from scrimp.storage.memory import MemoryStorage
 
 CSV = """trial,lr,layers,opt,batch,val_error,worker
@@ -100,7 +94,7 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
         read_results(tmp_path / "none.csv", ImportSettings())
     empty = tmp_path / "v.csv"
     empty.write_text("id,value\n1,2\n")
-    with pytest.raises(StudyError, match="has no parameters beside 'value'"):
+    with pytest.raises(StudyError, match="has no parameters besides 'value'"):
         read_results(empty, ImportSettings())
 
 

@@ -10,6 +10,7 @@ import pytest
 import scrimp
 from scrimp.errors import StudyError
 from scrimp.formats.optuna_file import is_optuna, parameter_of, read_optuna
+from scrimp.formats.result_folders import ImportedTrial
 
 TABLES = """
 CREATE TABLE studies (study_id INTEGER PRIMARY KEY, study_name VARCHAR(512));
@@ -85,30 +86,29 @@ def database(tmp_path: Path) -> Path:
 def test_studies_of_one_objective_are_read(database: Path) -> None:
     assert is_optuna(database)
     plain, curves = read_optuna(database)
-    name, problem, trials, notes = plain
-    assert (name, problem.direction, problem.budget) == ("plain", "maximize", None)
+    problem = plain.problem
+    assert (plain.name, problem.direction, problem.budget) == ("plain", "maximize", None)
     assert problem.space == scrimp.Space(
         lr=scrimp.Float(1e-5, 0.1, log=True),
         kind=scrimp.Categorical(["a", None, 3]),
         n=scrimp.Int(1, 8),
     )
-    assert trials == [
-        ({"lr": 0.01, "kind": 3}, ((1.0, 0.5),), "completed"),
-        ({"lr": 0.02}, (), "failed"),
-        ({"lr": 0.03, "kind": None, "n": 4}, (), "failed"),  # minus infinity is no value
-    ]
-    assert notes == (
+    assert plain.trials == (
+        ImportedTrial({"lr": 0.01, "kind": 3}, ((1.0, 0.5),), "completed"),
+        ImportedTrial({"lr": 0.02}, (), "failed"),
+        # minus infinity is not a value
+        ImportedTrial({"lr": 0.03, "kind": None, "n": 4}, (), "failed"),
+    )
+    assert plain.notes == (
         "study 'two objectives' has no trials and is left out",
         "1 trials that had not ended are left out",
     )
-    _, problem, trials, _ = curves
-    assert problem.budget == scrimp.Budget(
-        "step", 1, 3.0
-    )  # steps counted from 0 are counted from 1
-    assert trials == [
-        ({"lr": 0.05}, ((1.0, 0.9), (2.0, 0.4), (3.0, 0.1)), "completed"),
-        ({"lr": 0.06}, ((1.0, 0.8),), "stopped"),
-    ]
+    # steps counted from 0 are counted from 1
+    assert curves.problem.budget == scrimp.Budget("step", 1, 3.0)
+    assert curves.trials == (
+        ImportedTrial({"lr": 0.05}, ((1.0, 0.9), (2.0, 0.4), (3.0, 0.1)), "completed"),
+        ImportedTrial({"lr": 0.06}, ((1.0, 0.8),), "stopped"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_distributions_of_all_versions(
 
 
 def test_unknown_distributions_and_other_databases_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match="distribution 'Dirichlet', which is not known"):
+    with pytest.raises(StudyError, match="unknown distribution 'Dirichlet'"):
         parameter_of("x", {"name": "Dirichlet", "attributes": {"low": 0, "high": 1}})
     other = tmp_path / "other.db"
     with sqlite3.connect(other) as connection:
@@ -180,9 +180,10 @@ def test_values_lie_on_the_grid_as_one_would_write_them(database: Path) -> None:
             [(1, 3 * 0.1, step), (2, 0.25, step)],
         )
     connection.close()
-    _, problem, trials, _ = read_optuna(database)[0]
+    study = read_optuna(database)[0]
+    problem, trials = study.problem, study.trials
     assert problem.space["x"] == scrimp.Float(0, 1, step=0.1)
-    assert [trial[0]["x"] for trial in trials[:2]] == [
+    assert [trial.config["x"] for trial in trials[:2]] == [
         0.3,
         0.25,
     ]  # the second was made before there was a step
@@ -213,7 +214,11 @@ def test_a_study_of_two_objectives_is_read_whole(database: Path, named: bool) ->
                 (json.dumps(names),),
             )
     connection.close()
-    _, problem, trials, _ = read_optuna(database)[2]
+    study = read_optuna(database)[2]
+    problem, trials = study.problem, study.trials
     assert dict(problem.metrics) == dict(zip(names, ("minimize", "maximize"), strict=True))
     values = dict(zip(names, (0.5, 3.0), strict=True))
-    assert trials == [({"lr": 0.01}, ((1.0, values),), "completed"), ({"lr": 0.01}, (), "failed")]
+    assert trials == (
+        ImportedTrial({"lr": 0.01}, ((1.0, values),), "completed"),
+        ImportedTrial({"lr": 0.01}, (), "failed"),
+    )

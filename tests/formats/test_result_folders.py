@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from scrimp.errors import StudyError
-from scrimp.formats.imports import ImportSettings, read_results
-from scrimp.history.problem import Budget
+from scrimp.formats.imports import read_results
+from scrimp.formats.result_folders import ImportSettings
 from scrimp.space.parameter import Float
+from scrimp.study_log.problem import Budget
 
 
 def ray_trial(folder: Path, number: int, config: object, losses: list[object]) -> Path:
@@ -107,16 +108,64 @@ def broken(tmp_path: Path, kind: str) -> Path:
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        ("line", "line 1 of .* is no JSON"),
+        ("line", "line 1 of .* is not valid JSON"),
         ("list", r"parameter 'lr' beside .* is \[1, 2\]; a parameter is a number or a text"),
         ("metric", "no result in .* has a number 'loss'"),
         ("zip", "results.csv.zip' cannot be unpacked"),
         ("column", "no column 'error'; .* one of loss, trial_id"),
         ("metadata", "does not hold results that can be imported"),
-        ("empty", "is no folder of results that is known"),
+        ("empty", "is not a known folder of results"),
     ],
 )
 def test_broken_folders_are_told(tmp_path: Path, kind: str, words: str) -> None:
     metric = "value" if kind in ("zip", "column", "metadata") else "loss"
     with pytest.raises(StudyError, match=words):
         read_results(broken(tmp_path, kind), ImportSettings(metric))
+
+
+def mlflow_run(folder: Path, number: int) -> Path:
+    run = folder / "0" / f"run{number}"
+    for name, text in {"params/lr": f"0.{number + 1}", "metrics/loss": "0 0.5 1\n"}.items():
+        (run / name).parent.mkdir(parents=True, exist_ok=True)
+        (run / name).write_text(text)
+    (run / "meta.yaml").write_text("run_id: a\n")
+    return run
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["ray/params.json", "ray/result.json", "ray", "mlflow/params/stolen", "mlflow/metrics/loss"],
+)
+def test_links_in_folders_are_not_followed(tmp_path: Path, place: str) -> None:
+    """Another file of the user must not land in the storage."""
+    secret = tmp_path / "home" / "secret"
+    ray_trial(secret, 9, {"api_key": "sk-SECRET", "lr": 1.5}, [0.1])
+    tool, _, inside = place.partition("/")
+    for number in range(2):
+        ray_trial(tmp_path / "ray", number, {"lr": 0.1 * (number + 1)}, [0.5])
+        mlflow_run(tmp_path / "mlflow", number)
+    trial = tmp_path / "ray" / "train_00001" if tool == "ray" else tmp_path / "mlflow/0/run1"
+    own = secret / "train_00009"
+    if inside:
+        (trial / inside).unlink(missing_ok=True)
+        (trial / inside).symlink_to(own / ("params.json" if "param" in inside else "result.json"))
+    else:
+        (tmp_path / "ray" / "train_00002").symlink_to(own)
+    with pytest.raises(StudyError, match="links in folders of results are not followed"):
+        read_results(tmp_path / tool, ImportSettings("loss"))
+
+
+def test_a_folder_may_be_a_link_itself(tmp_path: Path) -> None:
+    ray_trial(tmp_path / "exp", 0, {"lr": 0.1}, [0.9])
+    ray_trial(tmp_path / "exp", 1, {"lr": 0.2}, [0.8])
+    (tmp_path / "latest").symlink_to(tmp_path / "exp")
+    (study,) = read_results(tmp_path / "latest", ImportSettings("loss"))
+    assert study.name == "exp" and len(study.trials) == 2
+
+
+def test_a_metric_names_no_file_outside_its_run(tmp_path: Path) -> None:
+    for number in range(2):
+        mlflow_run(tmp_path / "mlflow", number)
+    (tmp_path / "secret").write_text("0 1.0 1\n")
+    with pytest.raises(StudyError, match="leads out of the folder"):
+        read_results(tmp_path / "mlflow", ImportSettings("../../../../secret"))

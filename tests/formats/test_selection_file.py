@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 import scrimp
+from scrimp.checkpoint_selection.score_files import read_scores
 from scrimp.errors import StudyError
 from scrimp.formats.selection_file import read_selection_file
-from scrimp.selection.score_files import read_scores
 
 HEAD = f"""
 name = "s"
@@ -44,7 +44,7 @@ def test_a_whole_file(tmp_path: Path) -> None:
         *(
             "PY",
             "-m",
-            "scrimp.selection.cell_command",
+            "scrimp.checkpoint_selection.cell_command",
             "--checkpoint=1.5",
             "--task=b",
             "--retries=4",
@@ -70,12 +70,16 @@ def test_a_pattern_is_sorted_by_the_numbers_in_names(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("name = ", "is no TOML"),
+        ("name = ", "is not valid TOML"),
         ("name = 3", "name"),
         (HEAD, "checkpoints"),
         ("checkpoints = []\n" + HEAD, "checkpoints"),
         ("checkpoints = [1]\nsteps = 3\n" + HEAD, "line 2, steps: there is no such key"),
         ("chekpoints = [1]\n" + HEAD, "line 1, chekpoints: .*did you mean 'checkpoints'"),
+        (
+            'checkpoints = [1]\ndirections = {a = "up"}\n' + HEAD,
+            "line 2, directions: .* each value must be one of 'maximize', 'minimize'",
+        ),
         (
             "checkpoints = [1]\n" + HEAD + "[run]\nworkers = 0\n",
             "line 7, run.workers: is 0; it must be",

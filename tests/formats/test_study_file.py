@@ -294,7 +294,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
     "without end": (
         "n_trials = 50\n",
         "",
-        "line 34, run: this would never end; give n_trials, budget or timeout",
+        "line 34, run: the run would never end; give n_trials, total_budget or timeout",
     ),
     "misspelt run": ("workers = 2", "worker = 2", "line 36, run.worker: .*did you mean 'workers'"),
     "no workers": ("workers = 2", "workers = 0", "line 36, run.workers: is 0"),
@@ -308,10 +308,10 @@ WRONG: dict[str, tuple[str, str, str]] = {
         "timeout = -1",
         "line 36, run.timeout: is -1; it must be a number above 0",
     ),
-    "run is a number": (RIGHT[RIGHT.index("[run]") :], "", "run: this would never end"),
-    "not TOML": ("seed = 3", "seed 3", "is no TOML: .*line 5"),
-    "nested too deeply": ("seed = 3", f"seed = {'[' * 9999}", "is no TOML: .*recursion"),
-    "a key twice": ("seed = 3", "seed = 3\nseed = 4", "is no TOML"),
+    "run is a number": (RIGHT[RIGHT.index("[run]") :], "", "run: the run would never end"),
+    "not TOML": ("seed = 3", "seed 3", "is not valid TOML: .*line 5"),
+    "nested too deeply": ("seed = 3", f"seed = {'[' * 9999}", "is not valid TOML: .*recursion"),
+    "a key twice": ("seed = 3", "seed = 3\nseed = 4", "is not valid TOML"),
 }
 
 
@@ -323,7 +323,7 @@ def test_wrong_files(tmp_path: Path, case: str) -> None:
         read(tmp_path, RIGHT.replace(old, new))
     text = str(caught.value)
     assert re.search(message, text), text
-    assert "study.toml" in text and ("has 1 mistake:" in text or "is no TOML" in text), text
+    assert "study.toml" in text and ("has 1 mistake:" in text or "is not valid TOML" in text), text
 
 
 def test_there_are_at_least_thirty_cases() -> None:
@@ -372,7 +372,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match=r"cannot read .*nowhere\.toml"):
         read_study_file(tmp_path / "nowhere.toml")
     (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(StudyError, match="no text in UTF-16"):
+    with pytest.raises(StudyError, match="not text in UTF-16"):
         read_study_file(tmp_path / "binary.toml")
     with pytest.raises(StudyError, match="give a file"):
         read_study_file(tmp_path)
@@ -390,5 +390,6 @@ def test_a_range_that_steps_do_not_meet_is_a_mistake_with_the_value_to_write(
     with pytest.raises(StudyError) as found:
         read(tmp_path, text)
     assert re.search(
-        r"line \d+, space.drop: high is 1.0, which steps .* becomes 0.9", str(found.value)
+        r"line \d+, space.drop: high is 1.0, which is not a whole number of steps .* becomes 0.9",
+        str(found.value),
     )

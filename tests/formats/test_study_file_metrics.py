@@ -11,7 +11,7 @@ from scrimp.formats.study_file import read_study_file
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ('metrics = {error = "down", speed = "maximize"}', "metrics: metric 'error' has the"),
+        ('metrics = {error = "down", speed = "maximize"}', "metrics: direction of metric 'error'"),
         ("goals = {sped = 1.0}", "goals: goals names 'sped'"),
         ("reference = {error = 1.0}", "reference: reference leaves out speed"),
         ("weights = {error = -1.0, speed = 1.0}", "weights: weight of 'error'"),

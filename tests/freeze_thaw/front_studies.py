@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import scrimp
 from scrimp.errors import StudyError
-from scrimp.history.history import History
-from scrimp.tuning.study import Study
+from scrimp.study.study import Study
+from scrimp.study_log.history import History
 
 SPACE = scrimp.Space(
     lr=scrimp.Float(1e-4, 1e-1, log=True),

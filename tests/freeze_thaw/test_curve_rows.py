@@ -1,25 +1,30 @@
-"""Which reports become rows: levels, skipped steps, failures, ends, constraints, and who waits for
-what."""
+"""The reports that become rows: levels, skipped steps, failures, ends, constraints, paused trials; and
+caches that last as long as rows do."""
 
 import math
 
 import numpy as np
 import pytest
 
-from scrimp.freeze_thaw.curve_rows import CurveTable, RowList, losses_of, slice_levels
-from scrimp.history.events import (
+import scrimp
+from scrimp.freeze_thaw.curve_rows import CurveRowCache, CurveTable, RowList, slice_levels
+from scrimp.space.parameter import Float
+from scrimp.space.space import Pool, Space
+from scrimp.storage.memory import MemoryStorage
+from scrimp.study_log.constraints import AtMost
+from scrimp.study_log.events import (
     BudgetGranted,
     Ended,
     Event,
     Lost,
     Reported,
+    Retried,
     StudyCreated,
     TrialAdded,
 )
-from scrimp.history.history import History
-from scrimp.history.problem import AtMost, Budget, Problem
-from scrimp.space.parameter import Float
-from scrimp.space.space import Pool, Space
+from scrimp.study_log.history import History
+from scrimp.study_log.problem import Budget, Problem
+from scrimp.study_log.trial import INFEASIBLE_STANDING
 
 
 @pytest.mark.parametrize(
@@ -46,7 +51,9 @@ LISTED = Pool(OPEN, [{"x": 0.5}, {"x": 0.6}])
 def rows_of(
     events: list[Event], space: Space = LISTED, granted: float = 5, **settings: object
 ) -> RowList:
-    problem = Problem(space, metric="loss", budget=Budget("epoch", 1, 27), **settings)  # type: ignore[arg-type]
+    problem = Problem(
+        space, metrics={"loss": "minimize"}, budget=Budget("epoch", 1, 27), **settings
+    )  # type: ignore[arg-type]
     created = StudyCreated(name="rows", problem=problem.to_json(), method={})
     start = [TrialAdded(trial=0, config={"x": 0.5}), BudgetGranted(trial=0, budget=granted)]
     return History.of([created, *start, *events]).derive(CurveTable())
@@ -57,14 +64,10 @@ def report(step: float, loss: float | None, **more: float) -> Reported:
 
 
 def table(rows: RowList) -> list[tuple[int, float, float]]:
-    return list(
-        zip(
-            rows.trial,
-            rows.step,
-            losses_of(np.array(rows.standing), known=True).tolist(),
-            strict=True,
-        )
-    )
+    losses = [
+        standing if standing < INFEASIBLE_STANDING else math.inf for standing in rows.standing
+    ]
+    return list(zip(rows.trial, rows.step, losses, strict=True))
 
 
 def test_one_row_per_level_reached_with_the_lowest_loss_so_far() -> None:
@@ -89,9 +92,9 @@ def test_in_a_continuous_space_a_failure_counts_where_others_have_rows() -> None
     assert table(rows_of([report(1, 0.9), report(2, 0.8), failed], OPEN, 2))[-1] == (0, 3, math.inf)
 
 
-def test_a_run_that_pauses_after_a_short_first_slice_may_go_on() -> None:
+def test_a_run_that_pauses_after_a_short_first_slice_may_be_resumed() -> None:
     rows = rows_of([report(1, 0.9)], OPEN, 1)
-    assert table(rows) == [(0, 1, 0.9)] and rows.waiting == {0: (1.0, 2.0)}
+    assert table(rows) == [(0, 1, 0.9)] and rows.paused == {0: (0, 1.0, 2.0)}
 
 
 def test_skipped_levels_give_one_row_where_the_report_was_made() -> None:
@@ -103,15 +106,31 @@ def test_a_failure_is_an_infinite_loss_at_the_level_it_did_not_reach() -> None:
     for end in (Ended(trial=0, status="failed"), report(3, None)):
         rows = rows_of([report(1, 0.9), report(2, 0.5), end, Ended(trial=0, status="failed")])
         assert table(rows) == [(0, 1, 0.9), (0, 2, 0.5), (0, 3, math.inf)]
-        assert rows.dead == {0} and not rows.waiting
+        assert rows.failed == {0} and not rows.paused
     assert table(rows_of([Ended(trial=0, status="failed")])) == [(0, 1, math.inf)]
+
+
+def test_a_failed_trial_that_is_tried_again_teaches_where_it_failed() -> None:
+    failed = [report(1, 0.9), Ended(trial=0, status="failed")]
+    assert table(rows_of(failed)) == [(0, 1, 0.9), (0, 2, math.inf)]
+    again = [Retried(trial=0), BudgetGranted(trial=0, budget=5, attempt=2)]
+    second = Reported(trial=0, step=2, metrics={"loss": 0.6}, attempt=2)
+    assert table(rows_of([*failed, *again])) == [(0, 1, 0.9)]
+    assert table(rows_of([*failed, *again, second])) == [(0, 1, 0.9), (0, 2, 0.6)]
+
+
+def test_a_trial_that_failed_at_once_teaches_when_it_is_tried_again() -> None:
+    failed = [Ended(trial=0, status="failed"), Retried(trial=0)]
+    first = Reported(trial=0, step=1, metrics={"loss": 0.9}, attempt=2)
+    again = [*failed, BudgetGranted(trial=0, budget=5, attempt=2), first]
+    assert table(rows_of(again)) == [(0, 1, 0.9)]
 
 
 def test_a_run_that_ends_by_itself_counts_where_it_ended() -> None:
     rows = rows_of(
         [report(1, 0.9), report(2, 0.5), report(4, 0.4), Ended(trial=0, status="completed")]
     )
-    assert table(rows)[-1] == (0, 4, 0.4) and not rows.waiting
+    assert table(rows)[-1] == (0, 4, 0.4) and not rows.paused
 
 
 def test_a_report_that_violates_a_constraint_teaches_to_keep_away() -> None:
@@ -127,21 +146,36 @@ def test_while_nothing_is_feasible_small_violations_are_looked_for() -> None:
         [report(1, 0.9, memory=9.0), report(2, 0.5, memory=8.5)],
         constraints={"memory": AtMost(8.0)},
     )
-    assert losses_of(np.array(rows.standing), known=False) == pytest.approx([3.5, 3.0 + 0.5 / 1.5])
+    assert np.array(rows.standing) / INFEASIBLE_STANDING == pytest.approx([3.5, 3.0 + 0.5 / 1.5])
     rows = rows_of(
         [report(1, 0.9), report(2, 0.5, memory=8.5)], constraints={"memory": AtMost(8.0)}
     )
-    assert losses_of(np.array(rows.standing), known=False) == pytest.approx(
+    assert np.array(rows.standing) / INFEASIBLE_STANDING == pytest.approx(
         [2.0 + 0.9 / 1.9] * 2
     )  # not reported is better than violated
 
 
-def test_who_waits_and_how_many_run() -> None:
+def test_paused_trials_and_the_number_of_workers() -> None:
     paused = [report(step, 1.0 / step) for step in (1, 2, 3, 4, 5)]
     rows = rows_of(paused)
-    assert rows.waiting == {0: (5.0, 8.0)} and rows.running == set() and rows.workers == 1
+    assert rows.paused == {0: (0, 5.0, 8.0)} and rows.running == set() and rows.workers == 1
     more = [TrialAdded(trial=1, config={"x": 0.1}), BudgetGranted(trial=1, budget=1)]
     rows = rows_of([*paused, *more, BudgetGranted(trial=0, budget=8, attempt=2)])
-    assert not rows.waiting and rows.running == {0, 1} and rows.workers == 2
+    assert not rows.paused and rows.running == {0, 1} and rows.workers == 2
     rows = rows_of([*paused, *more, Lost(trial=1)])
-    assert rows.running == set() and rows.waiting == {0: (5.0, 8.0)}
+    assert rows.running == set() and rows.paused == {0: (0, 5.0, 8.0)}
+
+
+def test_another_try_of_a_trial_clears_what_is_kept_and_a_report_does_not() -> None:
+    space = scrimp.Space(x=scrimp.Float(0, 1))
+    study = scrimp.create_study("kept", space, storage=MemoryStorage(), seed=0)
+    fold: CurveRowCache[list[int]] = CurveRowCache(list)
+    trial = study.ask()
+    study.history.derive(fold).value.append(7)
+    study.tell(trial, 0.5)
+    assert study.history.derive(fold).value == [7]
+    failed = study.ask()
+    study.tell(failed, state="failed", message="no memory")
+    assert study.history.derive(fold).value == [7]
+    assert study.retry_failed() == 1
+    assert study.history.derive(fold).value == []

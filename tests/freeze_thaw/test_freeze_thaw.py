@@ -2,32 +2,47 @@
 where it should."""
 
 import math
+import re
+import sys
+from pathlib import Path
+from types import FrameType
 
 import numpy as np
 import pytest
 
 from scrimp.errors import MethodError, NumericalError
 from scrimp.executors.simulated import Curve, Delays, Simulated, SimulatedCurves
-from scrimp.freeze_thaw import freeze_thaw
+from scrimp.freeze_thaw import freeze_thaw, scouts
 from scrimp.freeze_thaw.freeze_thaw import FreezeThaw
-from scrimp.history.events import Config, Event, Noted, StudyChanged, StudyCreated
-from scrimp.history.history import History
-from scrimp.history.limits import Totals
-from scrimp.history.notes import FirstDesign, Gain, Horizon, Modelled, Race, Scouted
-from scrimp.history.problem import Budget, Problem
-from scrimp.policies.policy import Policy, Resume, Start
-from scrimp.policies.scheduled import Scheduled
+from scrimp.json_values import Config
+from scrimp.methods.policy import Policy, Scheduled, Start
 from scrimp.schedulers.asynchronous import AsynchronousHalving
+from scrimp.schedulers.scheduler import Resume
 from scrimp.space.parameter import Categorical, Float, Int
 from scrimp.space.space import Pool, Space
 from scrimp.storage.event_json import decode, encode
 from scrimp.storage.memory import MemoryStorage
-from scrimp.suggesters.random import RandomSuggester
+from scrimp.study.decisions import checked_record
+from scrimp.study.ledger import Ledger
+from scrimp.study.stopping import MaxSeconds
+from scrimp.study.tuner import Tuner, TunerSettings
+from scrimp.study_log.decision_record import FirstDesign, Gain, Horizon, Modelled, Race, Scouted
+from scrimp.study_log.events import (
+    BudgetGranted,
+    Decided,
+    Event,
+    Reported,
+    StudyChanged,
+    StudyCreated,
+    TrialAdded,
+)
+from scrimp.study_log.history import History
+from scrimp.study_log.limits import Totals
+from scrimp.study_log.problem import Budget, Problem
+from scrimp.suggesters.suggester import ForecastPoints
+from scrimp.suggesters.untried_configs import RandomSuggester
 from scrimp.testing.policies import PolicyBattery
-from scrimp.tuning.ledger import Ledger
-from scrimp.tuning.recorded_notes import recorded
-from scrimp.tuning.stopping import Seconds
-from scrimp.tuning.tuner import Tuner, TunerSettings
+from tests.syntax_trees import ROOT
 
 MIXED = Space(
     lr=Float(1e-4, 1e-1, log=True),
@@ -35,6 +50,7 @@ MIXED = Space(
     optimizer=Categorical(["adam", "sgd"]),
     momentum=Float(0.0, 0.99, when={"optimizer": "sgd"}),
 )
+
 LEVELS = tuple(float(level) for level in range(1, 28))
 
 
@@ -91,12 +107,14 @@ class Basin(SimulatedCurves):
 def played(
     policy: Policy, source: SimulatedCurves, space: Space, limit: float, seed: int = 0
 ) -> History:
-    problem = Problem(space, metric="loss", budget=Budget("epoch", 1, LEVELS[-1]), seed=seed)
+    problem = Problem(
+        space, metrics={"loss": "minimize"}, budget=Budget("epoch", 1, LEVELS[-1]), seed=seed
+    )
     created = StudyCreated(name="play", problem=problem.to_json(), method={})
     executor = Simulated(source, "loss", 4, Delays(limit=limit))
     first = [created, StudyChanged(totals=Totals(timeout=limit))]
     ledger = Ledger(MemoryStorage().create("play", first), executor.clock)
-    Tuner(ledger, policy, executor, TunerSettings(until=Seconds(limit), leases=False)).run()
+    Tuner(ledger, policy, executor, TunerSettings(stop=MaxSeconds(limit), leases=False)).run()
     return ledger.history
 
 
@@ -106,17 +124,17 @@ def pool_of(count: int) -> Pool:
 
 @pytest.mark.parametrize("space", [MIXED, pool_of(150)], ids=["mixed", "pool"])
 def test_every_decision_is_the_same_when_the_log_is_read_again(space: Space) -> None:
-    """Resume equals uninterrupted: hyperparameters and pools come from the notes, the factor is
-    built anew."""
+    """Resume equals uninterrupted: hyperparameters and pools come from the log, the factor is
+    built again."""
     history = played(FreezeThaw(), Runs(), space, limit=40.0)
     events = list(history.events)
-    noted = [place for place, event in enumerate(events) if type(event).__name__ == "Noted"]
+    noted = [place for place, event in enumerate(events) if type(event).__name__ == "Decided"]
     assert len(noted) > 30
     for place in noted[5::9]:
         before: list[Event] = decode(encode(events[:place]), "play")
         again = History.of(before)
         decision = FreezeThaw().decide(again, again.rng("decide"))
-        assert recorded(decision.notes, "", 0) == events[place].notes
+        assert checked_record(decision.record, "", 0) == events[place].record
         added = events[place + 1]
         match decision.action:
             case Start():
@@ -135,9 +153,9 @@ def test_an_exhausted_pool_is_trained_to_the_end() -> None:
     assert all(trial.finished for trial in history.trials)
 
 
-def test_notes_say_what_was_believed() -> None:
+def test_records_say_what_was_believed() -> None:
     history = played(FreezeThaw(), Runs(), pool_of(150), limit=40.0)
-    noted = [event.notes.reason for event in history.events if isinstance(event, Noted)]
+    noted = [event.record.reason for event in history.events if isinstance(event, Decided)]
     modelled = [reason for reason in noted if isinstance(reason, Modelled)]
     assert {type(reason.question) for reason in modelled} == {Race, Horizon}
     late = next(reason for reason in reversed(modelled) if isinstance(reason.question, Horizon))
@@ -147,13 +165,13 @@ def test_notes_say_what_was_believed() -> None:
     assert not history.degraded
 
 
-def test_a_continuous_space_gives_newcomers_more_than_the_lowest_budget() -> None:
+def test_a_continuous_space_gives_new_configurations_more_than_the_lowest_budget() -> None:
     """And asks of all candidates how much they will gain."""
     history = played(FreezeThaw(), Runs(), MIXED, limit=40.0)
     granted = [event for event in history.events if type(event).__name__ == "BudgetGranted"]
     first = {event.trial: event.budget for event in reversed(granted)}
     assert set(first.values()) == {2.0}
-    reasons = [event.notes.reason for event in history.events if isinstance(event, Noted)]
+    reasons = [event.record.reason for event in history.events if isinstance(event, Decided)]
     asked = [reason.question for reason in reasons if isinstance(reason, Modelled)]
     late = next(question for question in reversed(asked) if isinstance(question, Gain))
     assert late.best is not None and 0.1 < late.best < 0.9 and 2 <= late.length <= 27
@@ -162,16 +180,16 @@ def test_a_continuous_space_gives_newcomers_more_than_the_lowest_budget() -> Non
 def test_a_continuous_space_sends_scouts_where_copies_gather(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Young trials beside the best do not share its value: the plateau alone calls hardly anybody."""
+    """Young trials beside the best do not share its value: the plateau alone calls for hardly any."""
 
-    def scouts() -> int:
+    def sent() -> int:
         history = played(FreezeThaw(), Basin(), Space(x=Float(0.0, 1.0)), limit=15.0)
-        reasons = [event.notes.reason for event in history.events if isinstance(event, Noted)]
+        reasons = [event.record.reason for event in history.events if isinstance(event, Decided)]
         return sum(isinstance(reason, Scouted) for reason in reasons)
 
-    by_copies = scouts()
-    monkeypatch.setattr(freeze_thaw, "copying_probability", lambda behind: 0.0)
-    by_plateau = scouts()
+    by_copies = sent()
+    monkeypatch.setattr(scouts, "copies_probability", lambda behind: 0.0)
+    by_plateau = sent()
     assert by_copies > by_plateau + 2
 
 
@@ -179,12 +197,12 @@ def test_a_continuous_space_sends_scouts_where_copies_gather(
 def test_the_first_design_of_a_continuous_space(full: int) -> None:
     """Three configurations for each parameter, however long first slices are."""
     space = Space(x=Float(0.0, 1.0), y=Float(0.0, 1.0), z=Float(0.0, 1.0))
-    problem = Problem(space, metric="loss", budget=Budget("epoch", 1, full))
+    problem = Problem(space, metrics={"loss": "minimize"}, budget=Budget("epoch", 1, full))
     created = StudyCreated(name="first", problem=problem.to_json(), method={})
     executor = Simulated(Basin(), "loss", 1, Delays(limit=100.0 * full))
     ledger = Ledger(MemoryStorage().create("first", [created]), executor.clock)
-    Tuner(ledger, FreezeThaw(), executor, TunerSettings(until=Seconds(40.0), leases=False)).run()
-    noted = [event.notes.reason for event in ledger.history.events if isinstance(event, Noted)]
+    Tuner(ledger, FreezeThaw(), executor, TunerSettings(stop=MaxSeconds(40.0), leases=False)).run()
+    noted = [event.record.reason for event in ledger.history.events if isinstance(event, Decided)]
     assert sum(isinstance(reason, FirstDesign) for reason in noted) == 3 * len(space)
 
 
@@ -192,18 +210,37 @@ def test_forecasts_narrow_towards_what_was_seen() -> None:
     history = played(FreezeThaw(), Runs(), pool_of(150), limit=40.0)
     rng = np.random.default_rng(0)
     seen = max(history.trials, key=lambda trial: (trial.budget < 27, trial.budget))
-    forecast = FreezeThaw().forecast(history, [seen.id], [seen.budget, 27.0], rng)[seen.id]
-    now, end = (forecast.high[k] - forecast.low[k] for k in (0, 1))
-    assert forecast.low[0] <= min(point.loss for point in seen.curve) + 0.05 and now <= end
+    points = ForecastPoints([seen.config] * 2, np.array([seen.budget, 27.0]))
+    (column,) = FreezeThaw().forecast(history, points, rng)
+    low, high = column.band(2.0)
+    assert low[0] <= min(point.loss for point in seen.curve) + 0.05
+    assert high[0] - low[0] <= high[1] - low[1]
     nothing = History.of(history.events[:2])
-    assert FreezeThaw().forecast(nothing, [], [1.0], rng) == {}
+    assert FreezeThaw().forecast(nothing, points, rng) == ()
+
+
+def test_there_is_no_forecast_before_the_first_row() -> None:
+    """In a continuous space a report within the first slice is the best one, and gives no row."""
+    problem = Problem(MIXED, metrics={"loss": "minimize"}, budget=Budget("epoch", 1, 27))
+    (config,) = MIXED.sample(1, np.random.default_rng(0))
+    history = History.of(
+        [
+            StudyCreated(name="early", problem=problem.to_json(), method={}),
+            TrialAdded(trial=0, config=config),
+            BudgetGranted(trial=0, budget=2),
+            Reported(trial=0, step=1, metrics={"loss": 0.5}),
+        ]
+    )
+    assert history.best is not None
+    points = ForecastPoints([config], np.array([27.0]))
+    assert FreezeThaw().forecast(history, points, np.random.default_rng(0)) == ()
 
 
 def test_a_failing_model_is_replaced_openly(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*_: object) -> None:
         raise NumericalError("no factor")
 
-    monkeypatch.setattr(freeze_thaw, "believe", fails)
+    monkeypatch.setattr(freeze_thaw, "model_study", fails)
     history = played(FreezeThaw(), Runs(), MIXED, limit=40.0)
     assert len(history.degraded) > 30 and "successive halving" in history.degraded[0][1]
     assert max(trial.budget for trial in history.trials) >= 13
@@ -214,6 +251,37 @@ def test_settings_are_checked() -> None:
         FreezeThaw(initial=0)
     with pytest.raises(MethodError, match="race is 2"):
         FreezeThaw(race=2.0)
+
+
+def test_a_decision_calls_its_steps_in_the_order_of_the_architecture_page() -> None:
+    """The walkthrough of ARCHITECTURE.md, traced on a decision that fits, draws and nominates."""
+    text = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    way = text.split("**A freeze-thaw decision**")[1].split("\n**")[0]
+    hops = re.findall(r"^\d+\. `(freeze_thaw/\w+\.py)` `([\w.]+)`", way, re.M)
+    assert len(hops) == 14
+    history = played(FreezeThaw(), Runs(), MIXED, limit=40.0)
+    places = [place for place, event in enumerate(history.events) if isinstance(event, Decided)]
+    noted = [place for place in places if history.events[place].record.curves is not None]
+    modelled = [
+        place for place in noted if isinstance(history.events[place].record.reason, Modelled)
+    ]
+    before = History.of(history.events[: modelled[-1]])
+    rng, called = before.rng("decide"), {}
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            file = Path(frame.f_code.co_filename)
+            name = f"{file.parent.name}/{file.name}", frame.f_code.co_qualname
+            called.setdefault(name, len(called))
+
+    sys.setprofile(note)
+    try:
+        FreezeThaw().decide(before, rng)
+    finally:
+        sys.setprofile(None)
+    order = [called.get(hop, -1) for hop in hops]
+    assert -1 not in order, [hop for hop in hops if hop not in called]
+    assert order == sorted(order)
 
 
 def excess(policy: Policy, plateau: bool, seeds: range) -> float:

@@ -1,27 +1,27 @@
-"""What past learning curves teach: hyperparameters found by name, a centre between them and the
+"""Lessons of past learning curves: hyperparameters found by name, a centre between them and the
 usual one, a first fit there."""
 
 import numpy as np
 import pytest
 
-from scrimp.encoding.encoding import Encoding
-from scrimp.freeze_thaw.curve_gp import SHARED, prior_mode
-from scrimp.freeze_thaw.curve_rows import CurveTable
-from scrimp.freeze_thaw.hint import Taught
-from scrimp.freeze_thaw.model import believe
-from scrimp.freeze_thaw.past_curves import curve_parameters, fitted_curves, prior_centre
-from scrimp.history.events import BudgetGranted, Event, Reported, StudyCreated, TrialAdded
-from scrimp.history.history import History
-from scrimp.history.problem import Budget, Problem
+from scrimp.freeze_thaw.curve_process import SHARED_PARAMETERS, prior_mode
+from scrimp.freeze_thaw.past_curves import PastLessons, curve_parameters, prior_centre
+from scrimp.freeze_thaw.study_model import fit_past_curves
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
+from scrimp.study_log.events import BudgetGranted, Event, Reported, StudyCreated, TrialAdded
+from scrimp.study_log.history import History
+from scrimp.study_log.problem import Budget, Problem
+from tests.freeze_thaw.modelled import modelled
 
 SPACE = Space(quick=Float(0.0, 1.0), flat=Float(0.0, 1.0))
 
 
 def studied(trials: int, budget: int = 9) -> History:
     """Curves that depend on one parameter strongly and on the other not at all."""
-    problem = Problem(SPACE, metric="loss", budget=Budget("epoch", 1, budget), seed=0)
+    problem = Problem(
+        SPACE, metrics={"loss": "minimize"}, budget=Budget("epoch", 1, budget), seed=0
+    )
     events: list[Event] = [StudyCreated(name="past", problem=problem.to_json(), method={})]
     for trial, config in enumerate(SPACE.sample(trials, np.random.default_rng(0))):
         events += [TrialAdded(trial=trial, config=config), BudgetGranted(trial=trial, budget=3)]
@@ -33,7 +33,7 @@ def studied(trials: int, budget: int = 9) -> History:
 
 
 def test_length_scales_go_by_name_and_what_is_unlike_gets_the_usual_one() -> None:
-    fitted = fitted_curves(studied(20))
+    fitted = fit_past_curves(studied(20))
     assert fitted["lengths"]["quick"] < fitted["lengths"]["flat"] - 1.0
     wider = Space(flat=Float(0.0, 1.0), new=Float(0.0, 1.0), quick=Float(0.0, 2.0))
     theta = curve_parameters(fitted, SPACE, wider)
@@ -43,11 +43,11 @@ def test_length_scales_go_by_name_and_what_is_unlike_gets_the_usual_one() -> Non
         usual[1],
         usual[2],
     )  # 'quick' has other bounds here
-    assert theta[3:] == tuple(fitted["shared"]) and len(theta) == 3 + SHARED
+    assert theta[3:] == tuple(fitted["shared"]) and len(theta) == 3 + SHARED_PARAMETERS
 
 
 def test_without_curves_there_is_nothing_to_learn() -> None:
-    assert fitted_curves(studied(3)) == {}
+    assert fit_past_curves(studied(3)) == {}
     assert curve_parameters({}, SPACE, SPACE) == () == prior_centre([(), ()])
 
 
@@ -59,11 +59,9 @@ def test_the_centre_is_half_way_between_the_usual_one_and_the_past() -> None:
 
 
 def test_a_new_study_begins_where_past_ones_ended() -> None:
-    shapes = prior_centre([curve_parameters(fitted_curves(studied(20)), SPACE, SPACE)] * 9)
+    shapes = prior_centre([curve_parameters(fit_past_curves(studied(20)), SPACE, SPACE)] * 9)
     young = studied(1)
-    rows = young.derive(CurveTable())
-    encoding, taught = Encoding(SPACE), [Taught(), Taught(shapes)]
-    beliefs = [believe(young, rows, encoding, [], np.random.default_rng(0), one) for one in taught]
-    found = [np.array(belief.record.theta) for belief in beliefs]
+    models = [modelled(young, lessons=own).model for own in (PastLessons(), PastLessons(shapes))]
+    found = [np.array(model.fits[0].theta) for model in models]
     apart = [np.abs(theta - np.array(shapes)).mean() for theta in found]
     assert apart[1] < 0.6 * apart[0]

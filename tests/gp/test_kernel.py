@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from scrimp.gp.columns import Column
+from scrimp.gp.hyperparameters import Hyperparameter, LogNormal, ParameterVector
 from scrimp.gp.kernel import Kernel, OnColumns, Product, Scaled, Sum
-from scrimp.gp.priors import Hyperparameter, LogNormal, ParameterVector
 from scrimp.gp.stationary import RBF, Matern32, Matern52
 from scrimp.gp.warping import Warped
-from scrimp.testing.kernels import KernelBattery
+from scrimp.testing.models import KernelBattery
 
 
 class TestSum(KernelBattery):

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
@@ -5,22 +7,22 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as peer
 
 from scrimp.gp.columns import Column
+from scrimp.gp.hyperparameters import Hyperparameter, LogNormal
 from scrimp.gp.kernel import Scaled
 from scrimp.gp.marginal_likelihood import (
-    FEW,
+    PARTIAL_FIT,
     HyperparameterPosterior,
     SearchSettings,
     _basis,
     _curvature,
     first_part,
     maximum_a_posteriori,
-    polished,
+    polish,
 )
-from scrimp.gp.priors import Hyperparameter, LogNormal
 from scrimp.gp.process import MeanAndKernel
 from scrimp.gp.stationary import RBF, Matern52
 from scrimp.gp.warping import Warped
-from scrimp.testing.kernels import numerical_gradient, rows
+from scrimp.testing.models import numerical_gradient, rows
 
 NOISE = Hyperparameter("noise", LogNormal(-4.0, 1.0), bounds=(1e-6, 1.0))
 MIXED = (Column(), Column((0.0, 0.5, 1.0), ordered=False), Column((0.1, 0.3, 0.9)), Column())
@@ -58,7 +60,7 @@ def test_likelihood_is_the_dense_gaussian_one(fantasies, known):
     likelihood, _ = posterior.likelihood_and_gradient(values)
     assert likelihood == pytest.approx(expected, rel=1e-9)
     assert posterior.log_density(values) == pytest.approx(
-        expected + posterior.vector.log_density(values), rel=1e-9
+        expected + posterior.vector.log_density_and_gradient(values)[0], rel=1e-9
     )
     assert posterior.value_and_gradient(values)[0] == pytest.approx(
         posterior.log_density(values), rel=1e-9
@@ -122,13 +124,29 @@ def test_loose_tolerance_costs_little():
 def test_starts_race_on_some_rows_and_the_winner_is_finished_on_all():
     posterior = posterior_over(Scaled(Matern52(MIXED)), MIXED, known=True)
     starts = [drawn(posterior, seed) for seed in range(3)]
-    raced = maximum_a_posteriori(posterior, starts, SearchSettings(rows=15, tolerance=1e-6))
+    raced = maximum_a_posteriori(posterior, starts, SearchSettings(race_rows=15, tolerance=1e-6))
     value = posterior.log_density(raced)
     whole = maximum_a_posteriori(posterior, starts, SearchSettings(tolerance=1e-6))
     assert value > posterior.log_density(whole) - 1.0
     assert value >= max(posterior.log_density(start) for start in starts)
-    some = posterior.with_rows(np.array([3, 5]))
-    assert some.x.shape == (2, 4) and some.known_noise.shape == (2,)
+
+
+def test_a_part_keeps_each_observation_with_its_own_noise():
+    posterior = posterior_over(Scaled(Matern52(MIXED)), MIXED, known=True)
+    posterior = replace(posterior, known_noise=np.geomspace(1e-3, 10.0, posterior.size))
+    part = posterior.part(5)
+    rows = [int(np.flatnonzero((posterior.x == row).all(axis=1))[0]) for row in part.x]
+    assert len(set(rows)) == 5
+    np.testing.assert_array_equal(part.y, posterior.y[rows])
+    np.testing.assert_array_equal(part.known_noise, posterior.known_noise[rows])
+    alone = replace(
+        posterior,
+        x=posterior.x[rows],
+        y=posterior.y[rows],
+        known_noise=posterior.known_noise[rows],
+    )
+    values = drawn(posterior, 0)
+    assert part.log_density(values) == pytest.approx(alone.log_density(values), rel=1e-12)
 
 
 def test_impossible_data_keep_the_first_start():
@@ -136,14 +154,6 @@ def test_impossible_data_keep_the_first_start():
     broken = HyperparameterPosterior(posterior.prior, NOISE, posterior.x * np.nan, posterior.y)
     start = broken.vector.initial
     np.testing.assert_array_equal(maximum_a_posteriori(broken, [start], SearchSettings()), start)
-
-
-def test_a_search_may_look_at_part_of_the_data():
-    posterior = posterior_over(Scaled(Matern52((Column(),) * 3)), (Column(),) * 3)
-    start = posterior.vector.initial
-    few = maximum_a_posteriori(posterior, [start], SearchSettings(most=12, tolerance=1e-6))
-    alone = maximum_a_posteriori(posterior.part(12), [start], SearchSettings(tolerance=1e-6))
-    np.testing.assert_array_equal(few, alone)
 
 
 def large_posterior(kind: str, size: int = 500) -> HyperparameterPosterior:
@@ -169,7 +179,7 @@ def test_hyperparameters_of_a_part_polished_on_all_are_as_good_as_a_whole_search
     start = posterior.vector.initial
     in_part = maximum_a_posteriori(posterior.part(size), [start], settings)
     whole = posterior.log_density(maximum_a_posteriori(posterior, [start], settings))
-    found = posterior.log_density(polished(posterior, in_part, size, settings))
+    found = posterior.log_density(polish(posterior, in_part, size, settings))
     assert found > posterior.log_density(in_part)
     assert found >= whole - 0.05 * posterior.size  # 0.05 nats for each observation
 
@@ -183,7 +193,7 @@ def test_most_steps_of_polishing_are_taken_on_few_rows(monkeypatch):
         return whole(self, values)
 
     monkeypatch.setattr(HyperparameterPosterior, "value_and_gradient", counted)
-    polished(posterior, posterior.vector.initial, first_part(800), SearchSettings())
+    polish(posterior, posterior.vector.initial, first_part(800), SearchSettings())
     assert set(sizes) == {128, 320, 800} and sizes.count(800) <= 8
 
 
@@ -202,14 +212,14 @@ def test_polishing_where_no_factor_exists_keeps_what_was_found():
         posterior.prior, posterior.noise, posterior.x * np.nan, posterior.y
     )
     start = posterior.vector.initial
-    assert polished(broken, start, 10, SearchSettings()) == pytest.approx(start)
+    assert polish(broken, start, 10, SearchSettings()) == pytest.approx(start)
 
 
 @pytest.mark.parametrize("size", [4, 20])
 def test_a_search_goes_along_directions_of_the_same_curvature(size):
     root = np.random.default_rng(0).standard_normal((size, size))
     curvature = root @ root.T + 2.0 * np.eye(size)  # nowhere flatter than 1
-    if size <= FEW:
+    if size <= PARTIAL_FIT.parameters:
         assert _basis(curvature) == pytest.approx(curvature.diagonal() ** -0.5)
     else:
         basis = _basis(curvature)

@@ -2,19 +2,16 @@ import numpy as np
 
 from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Scaled
-from scrimp.gp.mean import ConstantMean
 from scrimp.gp.process import MeanAndKernel
 from scrimp.gp.stationary import Matern52
-from scrimp.testing.kernels import close, numerical_gradient
+from scrimp.testing.models import close, numerical_gradient
 
 
 def test_mean_and_kernel_share_one_vector_and_compose_their_pullbacks():
     rng = np.random.default_rng(0)
     x, other = rng.random((5, 2)), rng.random((4, 2))
     kernel = Scaled(Matern52((Column(), Column())))
-    prior = MeanAndKernel(kernel, ConstantMean(value=0.3)).with_values(
-        np.array([0.3, 1.5, 0.4, 0.9])
-    )
+    prior = MeanAndKernel(kernel, constant=0.7).with_values(np.array([0.3, 1.5, 0.4, 0.9]))
     assert [parameter.name for parameter in prior.parameters] == [
         "mean",
         "output_scale",
@@ -23,6 +20,7 @@ def test_mean_and_kernel_share_one_vector_and_compose_their_pullbacks():
     np.testing.assert_array_equal(prior.values, [0.3, 1.5, 0.4, 0.9])
     mean, covariance, pull = prior.value_and_pullback(x)
     np.testing.assert_array_equal(mean, prior.mean(x))
+    np.testing.assert_array_equal(mean, np.full(5, 0.3))
     close(covariance, prior.covariance(x, x), 1e-12)
     d_mean, d_covariance = rng.normal(size=5), rng.normal(size=(5, 5))
 
@@ -44,3 +42,17 @@ def test_mean_and_kernel_share_one_vector_and_compose_their_pullbacks():
         )
 
     close(pull_x(d_mean, d_variance, d_cross), numerical_gradient(total_x, x))
+
+
+def test_a_mean_of_zero_has_nothing_to_learn():
+    x = np.random.default_rng(0).random((4, 2))
+    kernel = Scaled(Matern52((Column(), Column())))
+    prior = MeanAndKernel(kernel, None)
+    assert prior.parameters == kernel.parameters
+    np.testing.assert_array_equal(prior.values, kernel.values)
+    other = prior.with_values(2.0 * kernel.values)
+    np.testing.assert_array_equal(other.values, 2.0 * kernel.values)
+    mean, covariance, pull = other.value_and_pullback(x)
+    np.testing.assert_array_equal(mean, np.zeros(4))
+    _, pull_kernel = other.kernel.value_and_pullback(x)
+    np.testing.assert_array_equal(pull(np.ones(4), covariance), pull_kernel(covariance))

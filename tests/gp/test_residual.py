@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from scrimp.gp.priors import ParameterVector
+from scrimp.gp.hyperparameters import ParameterVector
 from scrimp.gp.residual import DecayResidual, InnovationResidual
-from scrimp.testing.kernels import close, numerical_gradient
+from scrimp.testing.models import close, numerical_gradient
 
 STEPS = np.arange(1.0, 8.0)
 NOISE = 0.3

@@ -2,12 +2,28 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 from sklearn.gaussian_process import kernels as peer
+from sklearn.gaussian_process.kernels import Matern
 
+from scrimp.errors import MethodError
+from scrimp.gp import stationary as catalog
 from scrimp.gp.columns import Column
+from scrimp.gp.hyperparameters import Hyperparameter, Uniform
 from scrimp.gp.kernel import Scaled
-from scrimp.gp.priors import IDENTITY, Hyperparameter, Uniform
-from scrimp.gp.stationary import RBF, Matern32, Matern52, Stationary, length_scale_parameter
-from scrimp.testing.kernels import KernelBattery, rows
+from scrimp.gp.stationary import (
+    RBF,
+    Matern32,
+    Matern52,
+    Stationary,
+    kernel_by_name,
+    kernel_names,
+    length_scale_parameter,
+    matern52,
+    matern52_and_slope,
+    matern52_by_length,
+    register_kernel,
+)
+from scrimp.surrogates.exact_gp import ExactGP
+from scrimp.testing.models import KernelBattery, rows
 
 
 class TestMatern52(KernelBattery):
@@ -105,14 +121,17 @@ def test_distances_survive_large_offsets_and_tiny_gaps():
 
 
 def test_length_scale_prior_grows_with_the_square_root_of_the_dimension():
-    four, sixteen = length_scale_parameter(4, ard=True), length_scale_parameter(16, ard=True)
+    four, sixteen = (
+        length_scale_parameter((Column(),) * 4),
+        length_scale_parameter((Column(),) * 16),
+    )
     assert sixteen.density.mode == pytest.approx(2.0 * four.density.mode)
-    assert four.size == 4 and length_scale_parameter(4, ard=False).size == 1
+    assert four.size == 4 and length_scale_parameter((Column(),) * 4, ard=False).size == 1
 
 
 def test_length_scale_prior_can_be_replaced():
     own = Hyperparameter(
-        "bandwidth", Uniform(0.1, 3.0), bounds=(0.1, 3.0), encoding=IDENTITY, size=2
+        "bandwidth", Uniform(0.1, 3.0), bounds=(0.1, 3.0), encoding="identity", size=2
     )
     kernel = Matern52((Column(), Column()), length_scale=own)
     assert kernel.parameters == (own,)
@@ -122,11 +141,71 @@ def test_length_scale_prior_can_be_replaced():
 def test_what_is_expected_along_columns_centres_the_density():
     columns = (Column(scale=0.3), Column(), Column(scale=4.0))
     (parameter,) = Matern52(columns).parameters
-    usual = length_scale_parameter(3, ard=True).density
+    usual = length_scale_parameter((Column(),) * 3).density
     assert (
         parameter.density.mu == pytest.approx((np.log(0.3), usual.mu, np.log(4.0)))
         and parameter.size == 3
     )
     assert parameter.density.sigma == usual.sigma
-    assert Matern52(columns, ard=False).parameters == (length_scale_parameter(3, ard=False),)
-    assert Matern52((Column(), Column())).parameters == (length_scale_parameter(2, ard=True),)
+    assert Matern52(columns, ard=False).parameters == (
+        length_scale_parameter((Column(),) * 3, ard=False),
+    )
+    assert Matern52((Column(), Column())).parameters == (length_scale_parameter((Column(),) * 2),)
+
+
+SQUARED = np.array([[0.0, 0.1, 1.0], [2.5, 9.0, 400.0]])
+
+
+def test_values_are_those_of_scikit_learn() -> None:
+    reference = Matern(nu=2.5)(np.zeros((1, 1)), np.sqrt(SQUARED).reshape(-1, 1)).reshape(2, 3)
+    assert matern52(SQUARED) == pytest.approx(reference, rel=1e-12)
+    assert matern52_and_slope(SQUARED)[0] == pytest.approx(reference, rel=1e-12)
+
+
+def test_slopes_are_derivatives_by_the_squared_distance() -> None:
+    step, inside = 1e-6, SQUARED[SQUARED > 0]
+    numerical = (matern52(inside + step) - matern52(inside - step)) / (2 * step)
+    assert matern52_and_slope(inside)[1] == pytest.approx(numerical, abs=1e-8)
+
+
+def test_the_derivative_by_the_logarithm_of_the_length() -> None:
+    positions, length, step = np.array([0.0, 0.3, 1.1]), 0.7, 1e-6
+    value, slope = matern52_by_length(positions, length)
+    more, less = (matern52_by_length(positions, length * np.exp(k * step))[0] for k in (1, -1))
+    assert value == pytest.approx(Matern(length, nu=2.5)(positions[:, None]), rel=1e-12)
+    assert slope == pytest.approx((more - less) / (2 * step), abs=1e-8)
+
+
+COLUMNS = (Column(), Column(), Column((0.0, 1.0), ordered=False))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["matern52-ard", "matern52-noard", "matern32-ard", "matern32-noard", "rbf-ard", "rbf-noard"],
+)
+def test_every_built_in_name(name):
+    kernel = kernel_by_name(name, COLUMNS)
+    assert len(kernel.values) == 1 + (1 if name.endswith("noard") else 3)
+    assert name in kernel_names()
+
+
+def test_unknown_name_lists_the_known_ones():
+    with pytest.raises(MethodError, match=r"no kernel 'matern72' among .*matern52-ard"):
+        kernel_by_name("matern72", COLUMNS)
+
+
+def test_a_kernel_registered_from_outside_is_selectable_by_name(monkeypatch):
+    monkeypatch.setattr(catalog, "_FACTORIES", catalog._FACTORIES.copy())
+
+    class Matern32(Stationary):
+        def profile_and_slope(self, r2):
+            root = np.sqrt(3.0 * r2)
+            decay = np.exp(-root)
+            return (1.0 + root) * decay, -1.5 * decay
+
+    register_kernel("outside", lambda columns: Scaled(Matern32(columns)) + RBF(columns))
+    x = np.random.default_rng(0).random((5, 3))
+    expected = kernel_by_name("matern32-ard", COLUMNS)(x, x) + RBF(COLUMNS)(x, x)
+    np.testing.assert_allclose(kernel_by_name("outside", COLUMNS)(x, x), expected)
+    assert "outside" in kernel_names()
+    assert ExactGP.over(COLUMNS, kernel="outside").vector.size == 1 + 1 + 3 + 3 + 1

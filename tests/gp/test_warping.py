@@ -6,7 +6,7 @@ from scrimp.gp.columns import Column
 from scrimp.gp.kernel import Scaled
 from scrimp.gp.stationary import RBF, Matern52
 from scrimp.gp.warping import Warped, kumaraswamy
-from scrimp.testing.kernels import KernelBattery, close, numerical_gradient
+from scrimp.testing.models import KernelBattery, close, numerical_gradient
 
 
 class TestWarped(KernelBattery):

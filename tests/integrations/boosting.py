@@ -34,7 +34,7 @@ class BoosterBattery(ABC):
     def spoil(self, path: Path) -> None:
         path.write_bytes(b"{nothing")
 
-    def objective(self, trial: scrimp.RunContext) -> None:
+    def objective(self, trial: scrimp.LiveTrial) -> None:
         self.boost(trial.params["rate"], type(self).callback({"loss": self.metric}, trial))
 
     def test_a_paused_trial_goes_on_boosting_as_if_it_had_not_stopped(
@@ -50,7 +50,7 @@ class BoosterBattery(ABC):
     def test_every_so_many_rounds_and_the_last_are_reported(
         self, paused_study: scrimp.Study
     ) -> None:
-        def sparse(trial: scrimp.RunContext) -> None:
+        def sparse(trial: scrimp.LiveTrial) -> None:
             callback = type(self).callback({"loss": self.metric}, trial, every=2)
             self.boost(trial.params["rate"], callback)
 
@@ -63,7 +63,7 @@ class BoosterBattery(ABC):
     def test_a_metric_that_is_not_measured_is_named_with_those_that_are(
         self, paused_study: scrimp.Study
     ) -> None:
-        def wrong(trial: scrimp.RunContext) -> None:
+        def wrong(trial: scrimp.LiveTrial) -> None:
             self.boost(0.3, type(self).callback(self.metric[:-1], trial))
 
         with pytest.raises(BrokenObjective) as caught:
@@ -72,11 +72,11 @@ class BoosterBattery(ABC):
         assert f"did you mean '{self.metric}'?" in caught.value.details
 
     def test_outside_a_trial(self) -> None:
-        with pytest.raises(ReportError, match="outside a trial: hand it the trial"):
+        with pytest.raises(ReportError, match="outside a trial: pass it the trial"):
             type(self).callback(self.metric)
 
     def test_a_checkpoint_that_cannot_be_read_is_named(self, paused_study: scrimp.Study) -> None:
-        def spoilt(trial: scrimp.RunContext) -> None:
+        def spoilt(trial: scrimp.LiveTrial) -> None:
             if trial.resumed and trial.step == self.spoilt_at:
                 self.spoil(trial.checkpoint_dir / self.file)
             self.objective(trial)

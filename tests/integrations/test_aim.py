@@ -9,9 +9,9 @@ import pytest
 
 aim = pytest.importorskip("aim", reason="Aim is not installed: make test-integrations brings it")
 
-import scrimp  # noqa: E402
-from scrimp.integrations.aim import AimTracker  # noqa: E402
-from scrimp.integrations.following import track  # noqa: E402
+import scrimp
+from scrimp.integrations.aim import AimTracker
+from scrimp.integrations.tracker import track
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

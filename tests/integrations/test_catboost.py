@@ -6,15 +6,15 @@ import pytest
 
 catboost = pytest.importorskip("catboost", reason="make test-integrations installs catboost")
 
-from scrimp.integrations.catboost import FILE, ScrimpCallback  # noqa: E402
-from tests.integrations.boosting import BoosterBattery, X, Y  # noqa: E402
+from scrimp.integrations.catboost import FILE, ScrimpCallback
+from tests.integrations.boosting import BoosterBattery, X, Y
 
 
 class TestCatBoost(BoosterBattery):
     callback = ScrimpCallback
     metric = "validation-Logloss"
     file = FILE
-    unreadable = "ValueError: CatBoost began again at round 1"
+    unreadable = "ValueError: CatBoost started again at round 1"
     spoilt_at = 3
     trials_until_spoilt = 10
 

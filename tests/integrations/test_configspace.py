@@ -6,10 +6,10 @@ ConfigSpace = pytest.importorskip(
     "ConfigSpace", reason="ConfigSpace is not installed: make test-integrations brings it"
 )
 
-from scrimp.errors import SpaceError  # noqa: E402
-from scrimp.integrations.configspace import configspace_of, space_of_configspace  # noqa: E402
-from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal  # noqa: E402
-from scrimp.space.space import Space  # noqa: E402
+from scrimp.errors import SpaceError
+from scrimp.integrations.configspace import configspace_of, space_of_configspace
+from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
+from scrimp.space.space import Space
 
 SPACE = Space(
     lr=Float(1e-5, 1e-1, log=True, default=1e-3),
@@ -48,7 +48,7 @@ def test_steps_become_an_order() -> None:
 
 
 def test_what_cannot_be_said_is_refused() -> None:
-    with pytest.raises(SpaceError, match="'lr' has a prior, which ConfigSpace cannot say"):
+    with pytest.raises(SpaceError, match="'lr' has a prior, which ConfigSpace cannot express"):
         configspace_of(Space(lr=Float(0, 1, prior=(0.5, "low"))))
     given = ConfigSpace.ConfigurationSpace({"a": ["x", "y"], "b": (0, 9)})
     given.add(ConfigSpace.GreaterThanCondition(given["a"], given["b"], 3))

@@ -195,7 +195,7 @@ def test_a_state_that_cannot_be_read_is_named_and_the_fold_fitted_anew(tmp_path)
     (place,) = tmp_path.iterdir()
     place.write_bytes(b"half")
     Counting.epochs = []
-    with pytest.warns(UserWarning, match=f"{place.name} cannot be read.*fitted anew"):
+    with pytest.warns(UserWarning, match=f"{place.name} cannot be read.*fitted from scratch"):
         continued(tmp_path, 5).fit(X, Y)
     assert Counting.epochs == [5]
 

@@ -11,12 +11,13 @@ hydra = pytest.importorskip(
     "hydra", reason="Hydra is not installed: make test-integrations brings it"
 )
 
-from hydra.core.override_parser.overrides_parser import OverridesParser  # noqa: E402
+from hydra.core.override_parser.overrides_parser import OverridesParser
 
-import scrimp  # noqa: E402
-from scrimp.errors import SpaceError, StudyError  # noqa: E402
-from scrimp.integrations.hydra import Sweep, parameter_of_sweep, searched  # noqa: E402
-from scrimp.space.parameter import Categorical, Constant, Float, Int  # noqa: E402
+import scrimp
+from scrimp.errors import SpaceError, StudyError
+from scrimp.integrations.hydra import Sweep, parameter_of_sweep, searched
+from scrimp.space.parameter import Categorical, Constant, Float, Int
+from scrimp.study_log.events import BudgetGranted, Decided, TrialAdded
 
 TRAIN = """
 import hydra
@@ -77,6 +78,25 @@ def test_a_sweep_is_a_study_that_goes_on(folder: Path) -> None:
     again = sweep(folder, "hydra.sweeper.n_trials=8")
     assert again.returncode == 0, again.stderr
     assert len(stored(folder).trials) == 8
+
+
+def test_planted_trials_do_not_reach_the_program(folder: Path) -> None:
+    assert sweep(folder, "hydra.sweeper.n_trials=2").returncode == 0
+    study = stored(folder)
+    config = {"x": 0.5, "kind": "good", "+planted": "value", "hydra.run.dir": "elsewhere"}
+    study._ledger.append(
+        [
+            Decided(decision=study.history.decisions, seen=1),
+            TrialAdded(trial=2, config=config),
+            BudgetGranted(trial=2, budget=1.0),
+        ]
+    )
+    done = sweep(folder, "hydra.sweeper.n_trials=4")
+    assert done.returncode == 0, done.stderr
+    planted = stored(folder).trials[2]
+    assert planted.status == "failed" and planted.message.startswith("not run: its configuration")
+    used = [file.read_text() for file in folder.glob("out/*/.hydra/overrides.yaml")]
+    assert used and not any("planted" in text for text in used)
 
 
 def test_metrics_by_name_and_a_budget(folder: Path) -> None:
@@ -147,9 +167,9 @@ def test_both_ways_of_writing_and_what_only_fixes_a_value() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("x=1", "nothing is to be searched"),
+        ("x=1", "there is nothing to search"),
         ("x=choice([1],[2])", "choices are numbers, words"),
-        ("x=range(3,3)", "ranges over nothing"),
+        ("x=range(3,3)", "range of .x. is empty"),
         ("x=glob(*)", "use interval, range or choice"),
     ],
 )

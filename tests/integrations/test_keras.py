@@ -10,9 +10,9 @@ import pytest
 os.environ.setdefault("KERAS_BACKEND", "torch")
 keras = pytest.importorskip("keras", reason="make test-integrations installs keras")
 
-import scrimp  # noqa: E402
-from scrimp.errors import BrokenObjective, ReportError, StorageError  # noqa: E402
-from scrimp.integrations.keras import FILE, ScrimpCallback  # noqa: E402
+import scrimp
+from scrimp.errors import BrokenObjective, ReportError, StorageError
+from scrimp.integrations.keras import FILE, ScrimpCallback
 
 X = np.random.default_rng(0).normal(size=(64, 3)).astype("float32")
 Y = X @ np.array([[1.0], [-2.0], [0.5]], dtype="float32")
@@ -44,7 +44,7 @@ def fit(rate: float, callback: ScrimpCallback | None, epochs: int = 9) -> list[f
     return list(history.history["val_loss"])
 
 
-def objective(trial: scrimp.RunContext) -> None:
+def objective(trial: scrimp.LiveTrial) -> None:
     fit(trial.params["rate"], ScrimpCallback({"loss": "val_loss"}, trial))
 
 
@@ -57,7 +57,7 @@ def test_a_paused_trial_goes_on_as_if_it_had_not_stopped(paused_study: scrimp.St
 
 
 def test_every_so_many_epochs_and_the_last_are_reported(paused_study: scrimp.Study) -> None:
-    def sparse(trial: scrimp.RunContext) -> None:
+    def sparse(trial: scrimp.LiveTrial) -> None:
         fit(trial.params["rate"], ScrimpCallback({"loss": "val_loss"}, trial, every=2))
 
     paused_study.optimize(sparse, n_trials=4)
@@ -69,7 +69,7 @@ def test_every_so_many_epochs_and_the_last_are_reported(paused_study: scrimp.Stu
 def test_a_metric_that_is_not_logged_is_named_with_those_that_are(
     paused_study: scrimp.Study,
 ) -> None:
-    def wrong(trial: scrimp.RunContext) -> None:
+    def wrong(trial: scrimp.LiveTrial) -> None:
         fit(0.1, ScrimpCallback("val_los", trial))
 
     with pytest.raises(BrokenObjective) as caught:
@@ -78,12 +78,12 @@ def test_a_metric_that_is_not_logged_is_named_with_those_that_are(
 
 
 def test_outside_a_trial() -> None:
-    with pytest.raises(ReportError, match="outside a trial: hand it the trial"):
+    with pytest.raises(ReportError, match="outside a trial: pass it the trial"):
         ScrimpCallback("val_loss")
 
 
 def test_a_checkpoint_that_cannot_be_read_is_named(paused_study: scrimp.Study) -> None:
-    def spoilt(trial: scrimp.RunContext) -> None:
+    def spoilt(trial: scrimp.LiveTrial) -> None:
         if trial.resumed:
             path = trial.checkpoint_dir / FILE
             path.write_bytes(path.read_bytes()[:500])

@@ -17,9 +17,9 @@ import scrimp
 from scrimp.cli.main import app
 from scrimp.errors import StudyError
 from scrimp.executors import keeper
-from scrimp.history.events import StudyChanged
 from scrimp.integrations.launching import LaunchedWorker
-from scrimp.tuning.objectives import described
+from scrimp.study.workers import described
+from scrimp.study_log.events import StudyChanged
 
 MODULE = """
 import signal
@@ -113,7 +113,7 @@ def test_it_works_until_the_study_is_finished(folder: Path) -> None:
 
 
 def test_wrong_use_is_told(folder: Path) -> None:
-    with pytest.raises(StudyError, match="workers elsewhere need one that they can reach"):
+    with pytest.raises(StudyError, match="workers on other machines need one"):
         LaunchedWorker("launched", "memory://")
     with pytest.raises(StudyError, match=r"worker for study 'nowhere' failed: .*nowhere"):
         LaunchedWorker("nowhere", f"sqlite:///{folder / 'none.db'}")()
@@ -223,3 +223,7 @@ def test_the_manifest_on_our_page_starts_a_worker() -> None:
     program, *words = container["command"]
     asked = CliRunner().invoke(app, [*words, "--storage", "sqlite:///none.db"])
     assert program == "scrimp" and isinstance(asked.exception, StudyError)  # the words are right
+
+
+def test_the_text_of_a_worker_holds_no_password() -> None:
+    assert "secret" not in repr(LaunchedWorker("s", "postgresql://ann:secret@db/hpo"))

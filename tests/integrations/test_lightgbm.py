@@ -4,8 +4,8 @@ import pytest
 
 lightgbm = pytest.importorskip("lightgbm", reason="make test-integrations installs lightgbm")
 
-from scrimp.integrations.lightgbm import FILE, ScrimpCallback  # noqa: E402
-from tests.integrations.boosting import BoosterBattery, X, Y  # noqa: E402
+from scrimp.integrations.lightgbm import FILE, ScrimpCallback
+from tests.integrations.boosting import BoosterBattery, X, Y
 
 
 class TestLightGBM(BoosterBattery):

@@ -63,7 +63,7 @@ def fit(rate: float, callback: ScrimpCallback | None, epochs: int = 9, **setting
     return float(trainer.callback_metrics["val_loss"])
 
 
-def objective(trial: scrimp.RunContext) -> None:
+def objective(trial: scrimp.LiveTrial) -> None:
     fit(trial.params["rate"], ScrimpCallback({"loss": "val_loss"}, trial))
 
 
@@ -79,7 +79,7 @@ def test_a_paused_trial_goes_on_as_if_it_had_not_stopped(paused_study: scrimp.St
 def test_a_grant_that_ends_before_the_first_validation_says_so(
     paused_study: scrimp.Study,
 ) -> None:
-    def sparse(trial: scrimp.RunContext) -> None:
+    def sparse(trial: scrimp.LiveTrial) -> None:
         callback = ScrimpCallback({"loss": "val_loss"}, trial)
         fit(trial.params["rate"], callback, check_val_every_n_epoch=2)
 
@@ -90,7 +90,7 @@ def test_a_grant_that_ends_before_the_first_validation_says_so(
 def test_a_metric_that_is_not_logged_is_named_with_those_that_are(
     paused_study: scrimp.Study,
 ) -> None:
-    def wrong(trial: scrimp.RunContext) -> None:
+    def wrong(trial: scrimp.LiveTrial) -> None:
         fit(0.1, ScrimpCallback("val_los", trial))
 
     with pytest.raises(BrokenObjective) as caught:
@@ -99,7 +99,7 @@ def test_a_metric_that_is_not_logged_is_named_with_those_that_are(
 
 
 def test_training_that_ends_before_any_report(tmp_path: Path, paused_study: scrimp.Study) -> None:
-    def empty(trial: scrimp.RunContext) -> None:
+    def empty(trial: scrimp.LiveTrial) -> None:
         fit(0.1, ScrimpCallback("val_loss", trial), epochs=0)
 
     with pytest.raises(BrokenObjective) as caught:
@@ -108,12 +108,12 @@ def test_training_that_ends_before_any_report(tmp_path: Path, paused_study: scri
 
 
 def test_outside_a_trial() -> None:
-    with pytest.raises(ReportError, match="outside a trial: hand it the trial"):
+    with pytest.raises(ReportError, match="outside a trial: pass it the trial"):
         ScrimpCallback("val_loss")
 
 
 def test_a_checkpoint_that_cannot_be_read_is_named(paused_study: scrimp.Study) -> None:
-    def spoilt(trial: scrimp.RunContext) -> None:
+    def spoilt(trial: scrimp.LiveTrial) -> None:
         if trial.resumed:
             path = trial.checkpoint_dir / FILE
             path.write_bytes(path.read_bytes()[:500])
@@ -122,7 +122,7 @@ def test_a_checkpoint_that_cannot_be_read_is_named(paused_study: scrimp.Study) -
     paused_study.optimize(spoilt, n_trials=4, catch=(StorageError,))
     failed = [trial for trial in paused_study.trials if trial.status == "failed"]
     assert failed and all("of step 1 at" in trial.message for trial in failed)
-    assert all("cannot be read: ValueError: it is no archive" in one.message for one in failed)
+    assert all("cannot be read: ValueError: not a whole archive" in one.message for one in failed)
 
 
 def test_the_example_tunes_a_residual_network_on_small_images(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ pytest.importorskip("lm_eval", reason="make test-integrations installs lm-eval")
 pytest.importorskip("transformers", reason="make test-integrations installs transformers")
 
 import scrimp
-from scrimp.selection.score_files import read_results_folder, sample_costs
+from scrimp.checkpoint_selection.score_files import read_results_folder, sample_costs
 
 SIZES = {"short": 3, "long": 6}
 

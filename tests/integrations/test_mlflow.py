@@ -9,11 +9,12 @@ mlflow = pytest.importorskip(
 )
 pytest.importorskip("sqlalchemy", reason="SQLAlchemy, for MLflow's database, is not installed")
 
-import scrimp  # noqa: E402
-from scrimp.errors import StorageError  # noqa: E402
-from scrimp.formats.imports import ImportSettings, read_results  # noqa: E402
-from scrimp.integrations.following import track  # noqa: E402
-from scrimp.integrations.mlflow import MlflowTracker  # noqa: E402
+import scrimp
+from scrimp.errors import StorageError
+from scrimp.formats.imports import read_results
+from scrimp.formats.result_folders import ImportSettings
+from scrimp.integrations.mlflow import MlflowTracker
+from scrimp.integrations.tracker import track
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

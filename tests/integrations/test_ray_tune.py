@@ -1,7 +1,7 @@
 """`ScrimpSearch` and `ScrimpScheduler` in experiments of Ray Tune."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,13 +10,14 @@ tune = pytest.importorskip(
     "ray.tune", reason="Ray Tune is not installed: make test-integrations brings it"
 )
 
-import ray  # noqa: E402
+import ray
 
-import scrimp  # noqa: E402
-from scrimp.errors import ReportError, StudyError  # noqa: E402
-from scrimp.formats.imports import ImportSettings, read_results  # noqa: E402
-from scrimp.integrations.ray_tune import ScrimpScheduler, ScrimpSearch  # noqa: E402
-from tests.integrations.changed_scripts import DOCS, script_of  # noqa: E402
+import scrimp
+from scrimp.errors import ReportError, ScrimpError, StudyError
+from scrimp.formats.imports import read_results
+from scrimp.formats.result_folders import ImportSettings
+from scrimp.integrations.ray_tune import ScrimpScheduler, ScrimpSearch
+from tests.integrations.changed_scripts import DOCS, script_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own deprecations and sockets
 
@@ -102,7 +103,7 @@ def test_a_trainable_is_paused_and_resumed(cluster: None) -> None:
 def test_a_trainable_without_checkpoints_is_told(cluster: None, tmp_path: Path) -> None:
     budget = scrimp.Budget("training_iteration", 1, 9)
     search = ScrimpSearch("asha", budget=budget, seed=0)
-    with pytest.raises(Exception, match=r"reported no checkpoint to go on from; give tune.report"):
+    with pytest.raises(Exception, match=r"reported no checkpoint to resume from; give tune.report"):
         tuner(tmp_path, search, 4, ScrimpScheduler(search)).fit()
 
 
@@ -128,6 +129,34 @@ def test_the_script_on_our_page_runs(cluster: None, monkeypatch: pytest.MonkeyPa
     assert len(study.trials) == 8 and all(trial.finished for trial in study.trials)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda text: text[:-1], "not the state of a ScrimpSearch"),
+        (lambda text: "[]", "Expected `object`, got `array`"),
+        (lambda text: text.replace('"total":', '"sum":'), "missing required field `total`"),
+        (lambda text: text.replace('"a":0', '"a":"x"'), "Expected `int`, got `str`"),
+        (lambda text: text.replace('"a":0', '"a":7'), "continues trial 7 .* does not exist"),
+        (lambda text: text.replace('"a":0', '"a":-1'), "continues trial -1 .* does not exist"),
+        (lambda text: re.sub(r'"x\\":[-.\d]+', r'"x\\":99.0', text), "does not fit the space"),
+        (lambda text: text.replace("study_created", "other"), "other"),
+    ],
+)
+def test_a_state_that_was_changed_is_refused(
+    tmp_path: Path, change: Callable[[str], str], words: str
+) -> None:
+    search = ScrimpSearch("sobol", seed=1)
+    search.set_search_properties("loss", "min", SPACE)
+    search.suggest("a")
+    search.save(str(tmp_path / "state"))
+    saved = (tmp_path / "state").read_text()
+    changed = change(saved)
+    assert changed != saved
+    (tmp_path / "state").write_text(changed)
+    with pytest.raises(ScrimpError, match=words):
+        ScrimpSearch("sobol", seed=1).restore(str(tmp_path / "state"))
+
+
 def test_a_searcher_is_saved_and_restored(tmp_path: Path) -> None:
     whole, first, second = (ScrimpSearch("sobol", seed=1) for _ in range(3))
     for search in (whole, first):
@@ -143,7 +172,7 @@ def test_a_searcher_is_saved_and_restored(tmp_path: Path) -> None:
 
 
 def test_wrong_use_is_told() -> None:
-    with pytest.raises(StudyError, match="the study has not begun"):
+    with pytest.raises(StudyError, match="the study has not been created"):
         ScrimpSearch().suggest("a")
     with pytest.raises(StudyError, match="mode is None; give TuneConfig mode='min'"):
         ScrimpSearch().set_search_properties("loss", None, SPACE)

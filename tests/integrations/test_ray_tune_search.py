@@ -68,7 +68,7 @@ def test_it_decides_as_a_loop_of_scrimp_does() -> None:
     given = {"metric": "loss", "budget": BUDGET, "method": "asha", "seed": 0}
     own = scrimp.create_study("own", SPACE, storage="memory://", **given)
 
-    def train(trial: scrimp.RunContext) -> None:
+    def train(trial: scrimp.LiveTrial) -> None:
         for step in trial.steps():
             trial.report(loss=trial.params["x"] + 1 / step)
 
@@ -172,5 +172,5 @@ def test_a_metric_that_is_never_reported_is_told() -> None:
 def test_paused_trials_of_another_experiment_are_told(tmp_path: Path) -> None:
     place = f"sqlite:///{tmp_path}/s.db"
     RayLoop(*searching("asha", storage=place), 5).run()
-    with pytest.raises(StudyError, match=r"paused trials of another experiment .* study_name"):
+    with pytest.raises(StudyError, match=r"paused trials of another experiment, .* study_name"):
         RayLoop(*searching("asha", storage=place), 5).run()

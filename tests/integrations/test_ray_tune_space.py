@@ -6,9 +6,9 @@ tune = pytest.importorskip(
     "ray.tune", reason="Ray Tune is not installed: make test-integrations brings it"
 )
 
-from scrimp.errors import SpaceError  # noqa: E402
-from scrimp.integrations.ray_tune_space import nested, space_of_ray  # noqa: E402
-from scrimp.space.parameter import Categorical, Constant, Float, Int  # noqa: E402
+from scrimp.errors import SpaceError
+from scrimp.integrations.ray_tune import nested, space_of_ray
+from scrimp.space.parameter import Categorical, Constant, Float, Int
 
 
 @pytest.mark.parametrize(

@@ -11,17 +11,18 @@ from scipy.stats import loguniform, randint
 import scrimp
 from scrimp.errors import StudyError
 
-pytest.importorskip("sklearn")
+sklearn = pytest.importorskip("sklearn")
 
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_iris, make_classification
 from sklearn.linear_model import LogisticRegression, Ridge
-from sklearn.model_selection import GroupKFold, RandomizedSearchCV
+from sklearn.model_selection import GroupKFold, RandomizedSearchCV, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import estimator_checks_generator
+from sklearn.utils import estimator_checks
+from sklearn.utils.fixes import parse_version
 
 from scrimp.integrations.sklearn import ScrimpSearchCV
 
@@ -209,6 +210,34 @@ def test_a_trial_that_was_cut_short_is_evaluated_first(tmp_path):
     assert more.cv_results_["params"][:2] == first.cv_results_["params"]
 
 
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"cv": 5}, "was searched with cv=StratifiedKFold.n_splits=3.*search has cv=.*n_splits=5"),
+        ({"scoring": "f1_macro"}, "searched with scoring=None, .* scoring=f1_macro; use the same"),
+        ({"scoring": ["accuracy"], "refit": "accuracy"}, "metric"),
+        ({"return_train_score": True}, "return_train_score=False, .* return_train_score=True"),
+    ],
+)
+def test_other_scores_are_refused_before_a_fit(tmp_path, monkeypatch, changed, words):
+    url = f"sqlite:///{tmp_path}/search.db"
+    search(storage=url, study_name="s", n_trials=2).fit(X, Y)
+    fits = []
+    monkeypatch.setattr(SVC, "fit", lambda *given, **named: fits.append(1))
+    with pytest.raises(StudyError, match=words):
+        search(storage=url, study_name="s", n_trials=4, **changed).fit(X, Y)
+    assert fits == []
+
+
+def test_the_same_folds_and_scorer_are_recognized(tmp_path):
+    url = f"sqlite:///{tmp_path}/search.db"
+    for trials in (1, 2):
+        splitter = StratifiedKFold(2, shuffle=True, random_state=np.random.RandomState(0))
+        settings = {"cv": splitter, "scoring": lambda estimator, X, y: 0.5}
+        found = search(storage=url, study_name="s", n_trials=trials, **settings).fit(X, Y)
+    assert len(found.cv_results_["params"]) == 2
+
+
 # -- failures --------------------------------------------------------------------------------------
 
 
@@ -313,7 +342,13 @@ def checks():
         LogisticRegression(max_iter=20), {"C": [0.1, 1.0]}, n_trials=2, cv=2, seed=0,
         method="random", error_score="raise",
     )  # fmt: skip
-    for checked, check in estimator_checks_generator(estimator, legacy=True):
+    if parse_version(sklearn.__version__) < parse_version("1.6"):
+        every = estimator_checks.check_estimator(estimator, generate_only=True)
+        # Old versions cannot construct a search with two arguments.
+        found = [pair for pair in every if "default_constructible" not in str(pair[1])]
+    else:
+        found = estimator_checks.estimator_checks_generator(estimator, legacy=True)
+    for checked, check in found:
         yield pytest.param(checked, check, id=str(getattr(check, "func", check).__name__))
 
 
@@ -367,3 +402,9 @@ def test_a_script_of_twenty_lines_works_after_four_of_them_change() -> None:
         exec(text, seen)
         assert seen["rows"] == 8 and float(str(seen["accuracy"])) > 0.85
     assert type(seen["search"]).__name__ == "ScrimpSearchCV"
+
+
+def test_the_text_of_a_search_holds_no_password() -> None:
+    search = ScrimpSearchCV(SVC(), {}, storage="postgresql://ann:secret@db/hpo")
+    assert "secret" not in repr(search) and "ann@db/hpo" in repr(search)
+    assert search.storage == "postgresql://ann:secret@db/hpo"

@@ -8,12 +8,14 @@ pytest.importorskip(
     "tensorboard", reason="TensorBoard is not installed: make test-integrations brings it"
 )
 
+from msgspec.structs import replace
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tensorboard.plugins.hparams import api_pb2, plugin_data_pb2
 
 import scrimp
-from scrimp.integrations.following import track
 from scrimp.integrations.tensorboard import TensorBoardTracker
+from scrimp.integrations.tracker import track
+from scrimp.storage.memory import MemoryStorage
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -56,3 +58,16 @@ def test_another_process_goes_on(study: scrimp.Study, url: str, tmp_path: Path) 
     (folder,) = (tmp_path / "runs").iterdir()
     points = read(folder / "trial-000001").Scalars("error")
     assert sorted((point.step, point.value) for point in points) == [(1, 0.75), (2, 0.5)]
+
+
+@pytest.mark.parametrize("identity", ["/../../o", "../../up/x", "/absolute/path"])
+def test_nothing_is_written_outside_the_folder(
+    study: scrimp.Study, tmp_path: Path, identity: str
+) -> None:
+    storage = MemoryStorage()
+    first, *rest = study.history.events
+    storage.create("digits", [replace(first, identity=identity), *rest])
+    before = {path for path in tmp_path.rglob("*") if path.is_file()}
+    track("digits", TensorBoardTracker(tmp_path / "in" / "runs"), storage=storage)
+    written = {path for path in tmp_path.rglob("*") if path.is_file()} - before
+    assert written and all(path.is_relative_to(tmp_path / "in" / "runs") for path in written)

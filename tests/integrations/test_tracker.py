@@ -6,11 +6,11 @@ import pytest
 
 import scrimp
 from scrimp.errors import StorageError, StudyError
-from scrimp.history.events import Reported
-from scrimp.history.history import History
-from scrimp.history.trial import Observation
 from scrimp.integrations.tracker import Follower, Tracker, TrialNews, finite_metrics, step_number
-from scrimp.tuning.studies import storage_at
+from scrimp.study.studies import storage_at
+from scrimp.study_log.events import Reported
+from scrimp.study_log.history import History
+from scrimp.study_log.trial import Observation
 
 
 class Written(Tracker):
@@ -92,8 +92,8 @@ def test_steps_are_whole_numbers_and_metrics_are_numbers(study: scrimp.Study) ->
     trial = study.trials[0]
     assert [step_number(trial, point) for point in trial.curve] == [1, 2, 3]
     assert finite_metrics(trial.curve[0]) == {"error": 0.5, "memory": 2.0}
-    told = Observation(1.0, {"p": 1.0, "q": 2.0}, 1.0, stderr=0.1, further_stderr={"q": 0.2})
-    assert finite_metrics(told) == {"p": 1.0, "q": 2.0, "stderr": 0.1, "stderr q": 0.2}
+    told = Observation(1.0, {"p": 1.0, "q": 2.0}, (1.0, 2.0), (1.0, 2.0), {"p": 0.1, "q": 0.2})
+    assert finite_metrics(told) == {"p": 1.0, "q": 2.0, "stderr p": 0.1, "stderr q": 0.2}
     half = scrimp.create_study(
         "half", study.space, budget=scrimp.Budget("share", 0.5, 1.0), storage="memory://", seed=0
     )

@@ -65,7 +65,7 @@ def fit(rate: float, callback: ScrimpCallback, **settings: object) -> Trainer:
     return trainer
 
 
-def objective(trial: scrimp.RunContext) -> None:
+def objective(trial: scrimp.LiveTrial) -> None:
     fit(trial.params["rate"], ScrimpCallback({"loss": "eval_loss"}, trial))
 
 
@@ -99,7 +99,7 @@ def test_a_paused_trial_goes_on_as_if_it_had_not_stopped(paused_study: scrimp.St
 def test_steps_of_the_optimizer_as_budget_and_the_end_of_a_grant_is_evaluated(
     paused_study: scrimp.Study,
 ) -> None:
-    def steps(trial: scrimp.RunContext) -> None:
+    def steps(trial: scrimp.LiveTrial) -> None:
         callback = ScrimpCallback({"loss": "eval_loss"}, trial, unit="step")
         fit(trial.params["rate"], callback, eval_strategy="steps", eval_steps=2, max_steps=9)
 
@@ -112,7 +112,7 @@ def test_steps_of_the_optimizer_as_budget_and_the_end_of_a_grant_is_evaluated(
 def test_a_metric_that_is_not_measured_is_named_with_those_that_are(
     paused_study: scrimp.Study,
 ) -> None:
-    def wrong(trial: scrimp.RunContext) -> None:
+    def wrong(trial: scrimp.LiveTrial) -> None:
         fit(0.1, ScrimpCallback("eval_los", trial))
 
     with pytest.raises(BrokenObjective) as caught:
@@ -121,14 +121,14 @@ def test_a_metric_that_is_not_measured_is_named_with_those_that_are(
 
 
 def test_outside_a_trial() -> None:
-    with pytest.raises(ReportError, match="outside a trial: hand it the trial"):
+    with pytest.raises(ReportError, match="outside a trial: pass it the trial"):
         ScrimpCallback("eval_loss")
     with pytest.raises(ReportError, match="unit is 'batch'"):
         ScrimpCallback("eval_loss", Recorder(), unit="batch")  # type: ignore[arg-type]
 
 
 def test_a_checkpoint_that_cannot_be_read_is_named(paused_study: scrimp.Study) -> None:
-    def spoilt(trial: scrimp.RunContext) -> None:
+    def spoilt(trial: scrimp.LiveTrial) -> None:
         if trial.resumed:
             for path in trial.checkpoint_dir.glob("checkpoint-*"):
                 shutil.rmtree(path)

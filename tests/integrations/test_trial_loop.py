@@ -67,7 +67,7 @@ def test_a_study_without_checkpoints_has_no_folder() -> None:
 
 def test_a_checkpoint_without_its_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").touch()
-    with pytest.raises(StorageError, match=r"from step 3, and .* no state \(it holds mine.txt\)"):
+    with pytest.raises(StorageError, match=r"from step 3, but .* no state \(it holds mine.txt\)"):
         Loop.of("a", FakeTrial(tmp_path, step=3)).saved("state")
 
 

@@ -11,11 +11,11 @@ wandb = pytest.importorskip(
     "wandb", reason="Weights & Biases is not installed: make test-integrations brings it"
 )
 
-from wandb.proto import wandb_internal_pb2  # noqa: E402
+from wandb.proto import wandb_internal_pb2
 
-import scrimp  # noqa: E402
-from scrimp.integrations.following import track  # noqa: E402
-from scrimp.integrations.wandb import WandbTracker  # noqa: E402
+import scrimp
+from scrimp.integrations.tracker import track
+from scrimp.integrations.wandb import WandbTracker
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

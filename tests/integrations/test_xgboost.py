@@ -9,8 +9,8 @@ import pytest
 
 xgboost = pytest.importorskip("xgboost", reason="make test-integrations installs xgboost")
 
-from scrimp.integrations.xgboost import FILE, ScrimpCallback  # noqa: E402
-from tests.integrations.boosting import BoosterBattery, X, Y  # noqa: E402
+from scrimp.integrations.xgboost import FILE, ScrimpCallback
+from tests.integrations.boosting import BoosterBattery, X, Y
 
 
 class TestXGBoost(BoosterBattery):

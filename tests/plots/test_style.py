@@ -3,6 +3,7 @@
 import pytest
 from plotly.graph_objects import Figure
 
+import scrimp
 from scrimp.plots.style import (
     ACCENT,
     SERIES,
@@ -11,6 +12,7 @@ from scrimp.plots.style import (
     config_lines,
     figure,
     rgba,
+    sampled_trials,
     short_value,
     thinned_items,
     unmarked,
@@ -62,3 +64,11 @@ def test_names_of_users_are_not_markup() -> None:
 def test_thinning_keeps_both_ends() -> None:
     assert thinned_items(list(range(10)), 20) == list(range(10))
     assert thinned_items(list(range(101)), 11) == list(range(0, 101, 10))
+
+
+def test_a_sample_keeps_the_best_trials_and_the_order(whole: scrimp.Study) -> None:
+    shown = [trial.id for trial in sampled_trials(whole.trials, 10)]
+    best = sorted(whole.trials, key=lambda trial: trial.loss)[:5]
+    assert len(shown) == 10 and shown == sorted(shown)
+    assert {trial.id for trial in best} <= set(shown)
+    assert sampled_trials(whole.trials, 48) == list(whole.trials)

@@ -2,7 +2,9 @@
 
 import pytest
 
-from scrimp.history.events import (
+from scrimp.space.parameter import Float
+from scrimp.space.space import Space
+from scrimp.study_log.events import (
     BudgetGranted,
     Ended,
     Event,
@@ -12,11 +14,9 @@ from scrimp.history.events import (
     StudyCreated,
     TrialAdded,
 )
-from scrimp.history.history import History
-from scrimp.history.limits import Totals, lifted
-from scrimp.history.problem import Budget, Problem
-from scrimp.space.parameter import Float
-from scrimp.space.space import Space
+from scrimp.study_log.history import History
+from scrimp.study_log.limits import Totals, lifted
+from scrimp.study_log.problem import Budget, Problem
 
 
 class Log:
@@ -24,7 +24,9 @@ class Log:
 
     def __init__(self, maximum: float = 9, minimum: float = 1) -> None:
         problem = Problem(
-            Space(x=Float(0, 1)), metric="loss", budget=Budget("epoch", minimum, maximum)
+            Space(x=Float(0, 1)),
+            metrics={"loss": "minimize"},
+            budget=Budget("epoch", minimum, maximum),
         )
         self.history = History.of([StudyCreated(name="log", problem=problem.to_json(), method={})])
 

@@ -12,20 +12,18 @@ from hypothesis import strategies as st
 
 from scrimp.errors import MethodError
 from scrimp.executors.simulated import Curve, Simulated, SimulatedCurves
-from scrimp.history.events import StudyChanged, StudyCreated
-from scrimp.history.limits import Totals
-from scrimp.history.notes import InBracket, Promoted
-from scrimp.policies.policy import Policy
-from scrimp.policies.scheduled import Scheduled
-from scrimp.schedulers.asynchronous import AsynchronousHalving
+from scrimp.methods.policy import Policy, Scheduled
+from scrimp.schedulers.asynchronous import BRACKET_SPENDING, AsynchronousHalving, turn_of
 from scrimp.schedulers.rungs import bracket_law, geometric_levels
 from scrimp.schedulers.scheduler import Finish, Resume, Sample, Scheduler, Verdict, Wait
 from scrimp.schedulers.synchronous import SynchronousHalving
 from scrimp.storage.memory import MemoryStorage
-from scrimp.testing.play import World, play
-from scrimp.testing.schedulers import SchedulerBattery, UniformSuggester
-from scrimp.tuning.ledger import Ledger
-from scrimp.tuning.tuner import Tuner, TunerSettings
+from scrimp.study.ledger import Ledger
+from scrimp.study.tuner import Tuner, TunerSettings
+from scrimp.study_log.decision_record import InBracket, Promoted
+from scrimp.study_log.events import StudyChanged, StudyCreated
+from scrimp.study_log.limits import Totals
+from scrimp.testing.policies import SchedulerBattery, UniformSuggester, World, play
 
 
 class TestPromotion(SchedulerBattery):
@@ -87,6 +85,19 @@ def test_brackets_have_their_turns_and_rungs_of_their_own(log):
     assert brackets == sorted(brackets) and set(brackets) == {0, 1, 2}
     assert all(27 <= used < 36 for used in spent.values())
     assert log.history.trials[log.ask(rule).trial].tag == {}  # the next round, in bracket 0
+
+
+def test_once_nothing_may_be_added_brackets_are_finished_out_of_turn(log):
+    """Bracket 0 has its turn and nothing to promote; bracket 1 has."""
+    rule = AsynchronousHalving(brackets=None, bracket_rule="in-turn", cutoff="top")
+    for loss in (0.3, 0.2, 0.1):
+        log.report(log.start(3.0, bracket=1), 3, loss)
+    assert log.ask(rule) == Sample(1.0, 0, {}, InBracket(0))
+    log.limit(3)
+    assert log.ask(rule) == Resume(2, 9.0, Promoted(3))
+    log.resume(2, 9.0)
+    log.report(2, 9, 0.05)
+    assert isinstance(log.ask(rule), Finish)
 
 
 def test_a_bracket_rule_that_does_not_exist_is_refused():
@@ -391,7 +402,27 @@ def test_bad_settings_are_refused():
         AsynchronousHalving(brackets=0)
     with pytest.raises(MethodError, match="reduction is nan"):
         AsynchronousHalving(reduction=math.nan)
+    with pytest.raises(MethodError, match="increment is 0"):
+        AsynchronousHalving(increment=0)
     with pytest.raises(MethodError, match="cutoff is 'none'"):
         AsynchronousHalving(cutoff="none")
     with pytest.raises(MethodError, match="'top' is a rule of promotion"):
         AsynchronousHalving("stopping", cutoff="top")
+
+
+def test_what_brackets_spent_follows_grants_and_ends(log):
+    """A running trial counts with its grant, a stopped one with what it used."""
+    first = log.start(3.0)
+    second = log.start(9.0, bracket=1)
+    assert log.history.derive(BRACKET_SPENDING) == {0: 3.0, 1: 9.0}
+    log.report(second, 4, 0.5)
+    log.end(second, "stopped")
+    log.report(first, 3, 0.5)
+    log.resume(first, 9.0)
+    assert log.history.derive(BRACKET_SPENDING) == {0: 9.0, 1: 4.0}
+
+
+def test_the_bracket_that_is_behind_by_a_share_has_the_turn():
+    assert turn_of({0: 5.0}, 3, 10.0) == 0
+    assert turn_of({0: 12.0}, 3, 10.0) == 1
+    assert turn_of({0: 12.0, 1: 10.0, 2: 31.0}, 3, 10.0) == 0

@@ -6,7 +6,7 @@ import pytest
 from scrimp.errors import MethodError
 from scrimp.schedulers.median import MedianStopping
 from scrimp.schedulers.scheduler import Sample, Scheduler, Verdict
-from scrimp.testing.schedulers import SchedulerBattery
+from scrimp.testing.policies import SchedulerBattery
 
 
 class TestMedian(SchedulerBattery):

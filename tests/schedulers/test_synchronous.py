@@ -5,12 +5,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scrimp.errors import MethodError
-from scrimp.history.notes import InBracket
-from scrimp.policies.scheduled import Scheduled
+from scrimp.methods.policy import Scheduled
 from scrimp.schedulers.scheduler import Finish, Resume, Sample, Scheduler, Verdict, Wait
-from scrimp.schedulers.synchronous import SynchronousHalving
-from scrimp.testing.play import World, play
-from scrimp.testing.schedulers import SchedulerBattery, UniformSuggester
+from scrimp.schedulers.synchronous import BracketTable, Job, SynchronousHalving, report_at
+from scrimp.study_log.decision_record import InBracket
+from scrimp.study_log.events import Retried
+from scrimp.testing.policies import SchedulerBattery, UniformSuggester, World, play
 
 
 class TestHalving(SchedulerBattery):
@@ -190,3 +190,80 @@ def test_bad_settings_are_refused():
         SynchronousHalving(reduction=1)
     with pytest.raises(MethodError, match="rounding is 'off'"):
         SynchronousHalving(rounding="off")
+
+
+SHAPES = (((4, 1.0), (2, 3.0)), ((2, 3.0),))
+
+
+def test_jobs_fill_slots_in_order(log):
+    table = BracketTable(SHAPES)
+    assert log.history.derive(table).job() == Job(0, 0, 0, 1.0)
+    log.start(1.0, bracket=0)
+    assert log.history.derive(table).job() == Job(0, 0, 1, 1.0)
+
+
+def test_fresh_brackets_fill_every_rung_with_new_trials(log):
+    table = BracketTable(SHAPES, promoting=0)
+    for loss in (0.4, 0.1, 0.3, 0.2):
+        log.report(log.start(1.0, bracket=0), 1.0, loss)
+    state = log.history.derive(table)
+    assert state.job() == Job(0, 1, 0, 3.0)
+    assert state.running[0].leaders == [1, 3]  # the parents of the next rung
+    for _ in range(2):
+        log.report(log.start(3.0, bracket=0), 3.0, 0.5)
+    state = log.history.derive(table)
+    assert state.running == {}
+    assert state.job() == Job(1, 0, 0, 3.0)
+
+
+def test_a_trial_of_a_rung_that_is_over_changes_nothing(log):
+    table = BracketTable(SHAPES)
+    for loss in (0.4, 0.1, 0.3, 0.2):
+        log.report(log.start(1.0, bracket=0), 1.0, loss)
+    log.end(0, "failed")
+    state = log.history.derive(table)
+    assert list(state.running[0].members) == [1, 3]
+    assert state.job() == Job(0, 1, 0, 3.0, 1)
+
+
+def test_trials_without_a_bracket_are_left_alone(log):
+    log.start(1.0)
+    assert log.history.derive(BracketTable(SHAPES)).job() == Job(0, 0, 0, 1.0)
+
+
+def test_report_at_a_level(log):
+    trial = log.start(9.0)
+    assert report_at(log.history.trials[trial], 1.0) is None
+    for step, loss in ((2, 0.5), (4, 0.4), (6, None)):
+        log.report(trial, step, loss)
+    view = log.history.trials[trial]
+    found = [report_at(view, level) for level in (1, 2, 3, 4, 5, 9)]
+    assert [point.loss for point in found] == [0.5, 0.5, 0.4, 0.4, None, None]
+
+
+def test_a_rung_waits_for_a_failed_trial_that_is_tried_again(log):
+    rule = SynchronousHalving()
+    trials = [log.start(1.0, bracket=0) for _ in range(9)]
+    log.end(trials[0], "failed")
+    log.append(Retried(trial=trials[0]))
+    for trial in trials[1:]:
+        log.report(trial, 1, 0.1 * trial)
+    assert isinstance(log.ask(rule), Sample)
+    log.resume(trials[0], 1.0)
+    log.report(trials[0], 1, 0.05)
+    assert log.ask(rule) == Resume(trials[0], 3.0, InBracket(0, 3.0))
+
+
+def test_a_limit_may_come_later_and_be_lifted(log):
+    rule = SynchronousHalving()
+    for loss in (0.4, 0.3, 0.2, 0.1):
+        log.report(log.start(1.0, bracket=0), 1, loss)
+    assert isinstance(log.ask(rule), Sample)
+    log.limit(4)
+    for level, trial in ((3.0, 3), (3.0, 2), (9.0, 3)):
+        assert log.ask(rule) == Resume(trial, level, InBracket(0, level))
+        log.resume(trial, level)
+        log.report(trial, level, 0.1 - 0.01 * trial)
+    assert isinstance(log.ask(rule), Finish)
+    log.limit(None)
+    assert log.ask(rule) == Sample(1.0, 0, {"bracket": 1}, InBracket(1, 1.0))

@@ -115,9 +115,9 @@ class Sometimes:
     [
         (Bare, "Bare has no field to search; annotate one"),
         (Open, "field 'data' has neither a default nor a parameter"),
-        (Outside, "field 'x' has a default outside of what is searched: .*2.0"),
+        (Outside, "field 'x' has a default outside its parameter's range: .*2.0"),
         (Twice, "field 'x' is annotated with 2 parameters; give one"),
-        (Sometimes, "field 'x' exists under a condition only; give it a default"),
+        (Sometimes, "field 'x' exists only under a condition; give it a default"),
         (int, "Space.of got <class 'int'>; it takes a dataclass or a pydantic model"),
         (Bare(), r"Space.of got Bare\(.*the class itself"),
     ],

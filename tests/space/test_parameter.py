@@ -1,3 +1,5 @@
+import itertools
+import json
 import math
 import pickle
 
@@ -6,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import scrimp
 from scrimp.errors import ConfigError, SpaceError
-from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
-from scrimp.space.values import identity
+from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal, parameter_from_json
+from scrimp.space.parameter_contract import Parameter, identity
 from scrimp.testing.spaces import parameters
 
 NAN, INF = float("nan"), float("inf")
@@ -73,7 +76,7 @@ BAD_DEFINITIONS = [
     (lambda: Categorical([1.0, NAN]), ["Categorical", "nan", "finite"]),
     (lambda: Categorical(["a"], default="b"), ["Categorical", "default is 'b'", "one of 'a'"]),
     (lambda: Constant([1]), ["Constant", "[1] of type list", "name"]),
-    (lambda: Constant(1, default=1), ["Constant", "default 1", "all it has"]),
+    (lambda: Constant(1, default=1), ["Constant", "default 1", "a value only"]),
 ]
 
 
@@ -223,3 +226,59 @@ def test_equality_is_by_type_too():
     assert hash(Categorical([1, 0])) == hash(Categorical((1, 0)))
     assert Float(0, 1) == Float(0.0, 1.0)
     assert Float(0, 1) != "Float(0.0, 1.0)"
+
+
+@settings(max_examples=60, deadline=None)
+@given(parameters())
+def test_records_restore_the_parameter(parameter: Parameter) -> None:
+    assert parameter_from_json("p", json.loads(json.dumps(parameter.to_json()))) == parameter
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        ({"low": 0}, ["'lr'", "type None", "float, int"]),
+        ({"type": "flaot", "low": 0}, ["'lr'", "'flaot'", "float, int"]),
+        ({"type": "float", "low": 0}, ["'lr'", "lacks 'high'", "low, high"]),
+        (
+            {"type": "float", "low": 0, "high": 1, "steps": 0.1},
+            ["'lr'", "unknown setting 'steps'", "low, high"],
+        ),
+        ({"type": "float", "low": 2, "high": 1}, ["'lr'", "low is 2", "below high"]),
+        ({"type": "categorical"}, ["'lr'", "lacks 'choices'", "choices"]),
+    ],
+)
+def test_bad_records_are_refused_by_name(record, words):
+    with pytest.raises(SpaceError) as caught:
+        parameter_from_json("lr", record)
+    for word in words:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value", "bound"),
+    [
+        (Float(0.0, 0.3), 0.1 + 0.2, 0.3),
+        (Float(0.1, 1.0), 0.3 - 0.2, 0.1),
+        (Float(0.0, 1.0), 0.1 + 0.2 - 0.3 - 1.2e-16, 0.0),
+        (Float(1e-5, 0.1, log=True), np.float32(0.1), 0.1),
+        (Float(1e-5, 0.1, log=True), np.float32(1e-5), 1e-5),
+    ],
+)
+def test_a_value_that_misses_a_bound_by_rounding_is_the_bound(parameter, value, bound):
+    assert scrimp.Space(x=parameter).validate({"x": value}) == {"x": bound}
+
+
+@pytest.mark.parametrize("value", [0.3 + 1e-15, 0.3000001, -1e-9])
+def test_a_value_that_misses_a_bound_by_more_is_refused(value):
+    with pytest.raises(ConfigError, match=r"must be from 0\.0 to 0\.3"):
+        Float(0.0, 0.3).validate("x", value)
+
+
+def test_errors_of_values_speak_python():
+    space = scrimp.Space(x=Float(0, 1), n=Int(1, 5), c=Categorical(["a", "b"]))
+    for name, value in itertools.product(space, [None, [1], {"a": 1}, "text", object()]):
+        with pytest.raises(ConfigError) as raised:
+            space.validate({"x": 0.5, "n": 2, "c": "a", name: value})
+        assert f"parameter {name!r} is {value!r}; it must be" in str(raised.value)
+        assert "null" not in str(raised.value)

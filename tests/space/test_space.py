@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from scrimp.errors import ConfigError, SpaceError
 from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
-from scrimp.space.space import Pool, Space
+from scrimp.space.space import Pool, Space, nearest_rows
 from scrimp.testing.spaces import SpaceBattery, same_config, spaces
 
 SPACE = Space(
@@ -71,7 +71,7 @@ BAD_SPACES = [
     (lambda: Space(lr=Float), ["'lr'", "Float", "of type ABCMeta"]),
     (lambda: Space(x=float("nan")), ["'x'", "nan", "finite"]),
     (lambda: Space(m=Float(0, 1, when={"o": 1})), ["'m'", "'o'", "not in the space"]),
-    (lambda: Space.from_json({}), ["record {}", "list its parameters"]),
+    (lambda: Space.from_json({}), ["record {}", "list parameters"]),
     (
         lambda: Space.from_json({"parameters": [{"type": "int"}]}),
         ["'type': 'int'", "each with a name"],
@@ -273,7 +273,7 @@ class TestPoolMembers:
             self.pool.key(config) for config in self.members
         }
         assert drawn != self.members
-        with pytest.raises(ConfigError, match="31 configurations asked of a pool of 30"):
+        with pytest.raises(ConfigError, match="31 configurations requested of a pool of 30"):
             self.pool.sample(31, np.random.default_rng(0))
 
     def test_members_are_copies(self):
@@ -299,3 +299,20 @@ class TestPoolMembers:
     def test_a_pool_is_not_its_space(self):
         assert self.pool != SPACE
         assert "30 configurations" in repr(self.pool)
+
+
+def test_nearest_rows_against_a_loop():
+    rng = np.random.default_rng(0)
+    rows, places = rng.random((40, 3)), rng.random((25, 3))
+    rows[:, 2], places[:, 2] = rng.integers(3, size=40) / 2, rng.integers(3, size=25) / 2
+    apart = np.array([False, False, True])
+    found = nearest_rows(places, rows, apart)
+    for place, row in zip(places, found, strict=True):
+        distances = [(p := place - other)[0] ** 2 + p[1] ** 2 + (p[2] != 0) for other in rows]
+        assert row == int(np.argmin(distances))
+
+
+def test_categories_are_all_equally_far():
+    rows = np.array([[0.0, 0.5], [0.3, 1.0]])
+    assert nearest_rows(np.array([[0.2, 0.0]]), rows, np.array([False, True])).tolist() == [1]
+    assert nearest_rows(np.array([[0.2, 0.0]]), rows, np.array([False, False])).tolist() == [0]

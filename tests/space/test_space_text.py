@@ -3,7 +3,7 @@
 import pytest
 
 from scrimp.errors import SpaceError
-from scrimp.space.parameter_record import parameter_from_json
+from scrimp.space.parameter import parameter_from_json
 from scrimp.space.space_text import read_scalar, read_space_text
 
 
@@ -45,7 +45,7 @@ def test_every_kind_side_by_side() -> None:
         ("lr=floaty(1,2)", "'floaty'; it must be one of float"),
         ("lr=float(1,2,3)", "has 3 values; float takes low and high"),
         ("lr=float(1,2,when=optimizer)", "write when=optimizer:sgd"),
-        ("x=1 x=2", "'x' is there twice"),
+        ("x=1 x=2", "'x' is given twice"),
     ],
 )
 def test_mistakes_are_named(text: str, words: str) -> None:

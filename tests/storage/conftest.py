@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from scrimp.history.events import Event
 from scrimp.storage.sqlite import SqliteStorage
-from scrimp.testing.postgres_server import PrivateServer, available
+from scrimp.study_log.events import Event
 from scrimp.testing.storages import first_event, report_of
+from tests.tools.postgres_server import PrivateServer, available
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +26,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def storage(path: Path) -> Iterator[SqliteStorage]:
-    storage = SqliteStorage(path, patience=0.2)
+    storage = SqliteStorage(path, timeout=0.2)
     yield storage
     storage.close()
 

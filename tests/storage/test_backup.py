@@ -2,6 +2,7 @@
 
 import sqlite3
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,7 +28,7 @@ def filled(storage: Storage, count: int = 10) -> Storage:
 def test_a_copy_holds_the_log_and_grows(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backup, "CHUNK", 4)
+    monkeypatch.setattr(backup, "MAX_EVENTS_PER_BATCH", 4)
     source = filled(MemoryStorage())
     target: Storage = (
         SqliteStorage(tmp_path / "b.db") if kind == "sqlite" else JournalStorage(tmp_path / "b")
@@ -38,6 +39,43 @@ def test_a_copy_holds_the_log_and_grows(
     source.open("digits").append([report_of(77)])
     assert copy_study(source, target, "digits") == 1
     assert copy_study(target, MemoryStorage(), "digits") == 12
+    target.close()
+
+
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "journal"])
+def test_copies_that_overlap_add_each_event_once(
+    tmp_path: Path, kind: str, begun: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backup, "MAX_EVENTS_PER_BATCH", 4)
+    source = filled(MemoryStorage())
+    target: Storage = {
+        "memory": MemoryStorage,
+        "sqlite": lambda: SqliteStorage(tmp_path / "b.db"),
+        "journal": lambda: JournalStorage(tmp_path / "b"),
+    }[kind]()
+    if begun:
+        copy_study(source, target, "digits")
+        for number in range(20, 30):
+            source.open("digits").append([report_of(number)])
+    append_from, create = backup._append_from, type(target).create
+
+    def outrun(*arguments: Any) -> int:
+        monkeypatch.setattr(backup, "_append_from", append_from)
+        copy_study(source, target, "digits")
+        return append_from(*arguments)
+
+    def outrun_creation(*arguments: Any) -> Any:
+        monkeypatch.setattr(type(target), "create", create)
+        copy_study(source, target, "digits")
+        return create(*arguments)
+
+    monkeypatch.setattr(backup, "_append_from", outrun)
+    if not begun:
+        monkeypatch.setattr(type(target), "create", outrun_creation)
+    assert copy_study(source, target, "digits") == 0
+    assert target.open("digits").read() == source.open("digits").read()
+    assert copy_study(source, target, "digits") == 0
     target.close()
 
 

@@ -1,7 +1,7 @@
-"""Events as lines of JSON: nothing changes on the way, formats may be mixed, broken lines are
-named."""
+"""Events as lines of JSON: nothing changes on the way, and broken lines are named."""
 
 import json
+from hashlib import sha256
 from typing import Any
 
 import pytest
@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimp.errors import StorageError
-from scrimp.history.events import Ended, Enqueued, Lost, Reported, StudyChanged, TrialAdded
-from scrimp.history.limits import Placement, Totals
-from scrimp.storage.event_json import StoredLine, decode, decode_text, encode
-from scrimp.testing.every_event import EVERY_KIND
-from scrimp.testing.storages import first_event
+from scrimp.storage.event_json import StoredLine, check_chain, decode, decode_text, encode, link
+from scrimp.study_log.events import Enqueued, Lost, Reported, StudyChanged, TrialAdded
+from scrimp.study_log.limits import Placement, Totals
+from scrimp.testing.storages import EVERY_KIND, first_event
 
 plain = st.recursive(
     st.none()
@@ -38,7 +37,7 @@ def test_round_trip(config: dict[str, Any], time: float) -> None:
 
 
 def test_lines_are_plain_and_short() -> None:
-    assert encode([Lost(trial=3)]) == ['2 {"event":"lost","trial":3}']
+    assert encode([Lost(trial=3)]) == ['1 {"event":"lost","trial":3}']
     assert encode([]) == [] == decode([], "s")
 
 
@@ -50,9 +49,10 @@ def test_lines_are_plain_and_short() -> None:
         "null",
         "[]",
         "{}",
-        '{"event":"unheard_of"}',
-        '{"event":"lost"}',
-        '{"event":"lost","trial":"x"}',
+        '{"event":"lost","trial":3}',
+        '1 {"event":"unheard_of"}',
+        '1 {"event":"lost"}',
+        '1 {"event":"lost","trial":"x"}',
         "x {}",
         "\x00" * 40,
     ],
@@ -64,47 +64,12 @@ def test_a_broken_line_is_named(line: str) -> None:
 
 
 def test_a_line_of_a_newer_format_is_recognised() -> None:
-    with pytest.raises(StorageError, match="event format 7, this scrimp reads 1 to 2"):
+    with pytest.raises(StorageError, match="format 7, written by a newer scrimp; this one reads"):
         decode(['7 {"event":"lost","trial":3}'], "digits")
 
 
-def _renamed(record: dict[str, Any]) -> dict[str, Any]:
-    """Format 1 called Ended.status 'state'."""
-    return {("status" if key == "state" else key): value for key, value in record.items()}
-
-
-def _loud(record: dict[str, Any]) -> dict[str, Any]:
-    """Format 2 had small messages."""
-    return {**record, "message": record["message"].upper()} if "message" in record else record
-
-
-def test_old_formats_are_upgraded_and_may_be_mixed() -> None:
-    upgrades = (_renamed, _loud)
-    lines = [
-        '{"event":"ended","trial":0,"state":"failed","message":"a"}',
-        '2 {"event":"ended","trial":1,"status":"failed","message":"b"}',
-        *encode([Ended(trial=2, status="failed", message="c")], upgrades),
-    ]
-    assert lines[2].startswith('3 {"event"')
-    assert decode(lines, "s", 0, upgrades) == [
-        Ended(trial=0, status="failed", message="A"),
-        Ended(trial=1, status="failed", message="B"),
-        Ended(trial=2, status="failed", message="c"),
-    ]
-    with pytest.raises(StorageError, match=r"event 0 .* event format 3, this scrimp reads 1 to 2"):
-        decode(lines[2:], "s", 0, upgrades[:1])
-
-
-def test_a_failing_upgrade_names_the_line() -> None:
-    def broken(record: dict[str, Any]) -> dict[str, Any]:
-        return {"event": record["gone"]}
-
-    with pytest.raises(StorageError, match="event 5 of study 's'"):
-        decode(['{"event":"lost","trial":3}'], "s", 5, (broken,))
-
-
 def test_extra_fields_of_a_later_minor_change_are_ignored() -> None:
-    assert decode(['{"event":"lost","trial":3,"why":"new field"}'], "s") == [Lost(trial=3)]
+    assert decode(['1 {"event":"lost","trial":3,"why":"new field"}'], "s") == [Lost(trial=3)]
 
 
 def test_defaults_are_left_out_and_come_back() -> None:
@@ -161,15 +126,15 @@ def test_lines_that_come_as_one_text() -> None:
 )
 def test_limits_of_another_type_are_named_where_they_are_read(changes: str) -> None:
     with pytest.raises(StorageError, match="event 7 of study 's' cannot be read"):
-        decode([f'2 {{"event":"study_changed",{changes}}}'], "s", start=7)
+        decode([f'1 {{"event":"study_changed",{changes}}}'], "s", start=7)
 
 
 @pytest.mark.parametrize(
-    "notes", ['{"fit":{"loss":5}}', '{"reason":"first design"}', '{"curves":{"theta":3}}', "[1]"]
+    "record", ['{"fit":{"loss":5}}', '{"reason":"first design"}', '{"curves":{"theta":3}}', "[1]"]
 )
-def test_notes_of_another_type_are_named_where_they_are_read(notes: str) -> None:
+def test_records_of_another_type_are_named_where_they_are_read(record: str) -> None:
     with pytest.raises(StorageError, match="event 7 of study 's' cannot be read"):
-        decode([f'2 {{"event":"noted","decision":0,"seen":1,"notes":{notes}}}'], "s", start=7)
+        decode([f'1 {{"event":"decided","decision":0,"seen":1,"record":{record}}}'], "s", start=7)
 
 
 def test_limits_of_another_type_are_not_written() -> None:
@@ -185,5 +150,42 @@ def test_limits_of_another_type_are_not_written() -> None:
 
 
 def test_stored_lines_are_copied_as_they_are() -> None:
-    lines = [StoredLine('{"event":"lost","trial":3}'), StoredLine('2 {"event":"lost","trial":4}')]
+    lines = [StoredLine('7 {"event":"lost","trial":3}'), StoredLine('1 {"event":"lost","trial":4}')]
     assert encode(lines) == lines
+
+
+def chained(texts: list[bytes]) -> list[tuple[bytes, bytes]]:
+    rows: list[tuple[bytes, bytes]] = []
+    before = None
+    for text in texts:
+        before = link(before, text)
+        rows.append((text, before))
+    return rows
+
+
+def test_the_formula() -> None:
+    first = sha256(b"a").digest()[:16]
+    assert link(None, b"a") == first
+    assert link(first, b"b") == sha256(first + b"b").digest()[:16]
+
+
+def test_rows_as_stored_pass() -> None:
+    check_chain(chained([b"a", b"b", b"c"]), "s")
+    check_chain([], "s")
+
+
+@pytest.mark.parametrize(
+    ("damage", "position"),
+    [
+        (lambda rows: [rows[0], (b"x", rows[1][1]), rows[2]], 1),
+        (lambda rows: [rows[0], rows[2]], 1),
+        (lambda rows: [rows[1], rows[0], rows[2]], 0),
+        (lambda rows: [*rows, (b"new", b"")], 3),
+        (lambda rows: [rows[0], (rows[1][0], b""), rows[2]], 1),
+        (lambda rows: [(b"x", b""), *rows[1:]], 0),
+    ],
+)
+def test_damage_is_named(damage, position: int) -> None:  # type: ignore[no-untyped-def]
+    rows = damage(chained([b"a", b"b", b"c"]))
+    with pytest.raises(StorageError, match=f"event {position} of study 's' is not what was stored"):
+        check_chain(rows, "s")

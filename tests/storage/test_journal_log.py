@@ -3,6 +3,7 @@ skipped."""
 
 import errno
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 from scrimp.errors import Conflict, StorageError, StudyError
 from scrimp.storage import journal_log
-from scrimp.storage.chain import link
+from scrimp.storage.event_json import link
 from scrimp.storage.journal import JournalStorage
 from scrimp.storage.journal_log import JournalLog
 from scrimp.testing.storages import first_event, report_of
@@ -52,9 +53,12 @@ def test_what_the_files_look_like(folder: Path) -> None:
     one = log(folder)
     one.append(["a", "b"], 7)
     one.append(["c"], None)
-    first, second = link(None, b"a\nb"), link(link(None, b"a\nb"), b"c")
-    header = b"0 7 2 %s\na\nb\n1 - 1 %s\nc\n" % (first.hex().encode(), second.hex().encode())
-    assert (folder / "00000001").read_bytes() == header
+    first = link(None, b"a\nb")
+    second = link(link(None, first), b"c")
+    (writer,) = folder.glob("writer-*.log")
+    identity = writer.stem.removeprefix("writer-")
+    batches = f"0 0 7 2 {first.hex()}\na\nb\n1 1 - 1 {second.hex()}\nc\n"
+    assert (folder / "00000001").read_text() == f"writer {identity}\n{batches}"
     assert os.stat(folder / "00000000").st_ino == os.stat(folder / "00000001").st_ino
 
 
@@ -150,7 +154,9 @@ def test_as_many_names_as_a_file_may_have(folder: Path, monkeypatch: pytest.Monk
     assert sum(path.name.startswith("writer-") for path in folder.iterdir()) == 4
 
 
-@pytest.mark.parametrize("tail", [b"2", b"2 - 2\nhalf", b"2 - 2\nhalf\n", b"2 - 1\nwhole\n"])
+@pytest.mark.parametrize(
+    "tail", [b"2", b"2 2 - 2 ab\nhalf", b"2 2 - 2 ab\nhalf\n", b"2 2 - 1 ab\nwhole\n"]
+)
 def test_what_was_never_claimed_is_skipped(folder: Path, tail: bytes) -> None:
     one = log(folder)
     one.append(["a"], None)
@@ -182,7 +188,7 @@ def test_bytes_that_arrive_late_are_waited_for(folder: Path) -> None:
 
 
 def test_a_truncated_file_is_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(journal_log, "PATIENCE", 0.1)
+    monkeypatch.setattr(journal_log, "MAX_VISIBILITY_SECONDS", 0.1)
     log(folder).append(["a"], None)
     os.truncate(folder / "00000000", 3)
     with pytest.raises(StorageError, match="batch 0 of study 'digits' is missing from its file"):
@@ -206,20 +212,10 @@ def test_an_altered_batch_is_named(folder: Path) -> None:
         whole(folder)
 
 
-def test_batches_of_older_versions_have_no_checksum(folder: Path) -> None:
-    (folder / "writer-old.log").write_bytes(b"0 7 2\na\nb\n1 - 1\nc\n")
-    for place in range(2):
-        os.link(folder / "writer-old.log", folder / f"{place:08d}")
-    assert log(folder).append(["d"], 8) == 4
-    assert whole(folder) == [b"a", b"b", b"c", b"d"]
-    with pytest.raises(Conflict):
-        log(folder).append(["e"], 7)
-
-
 def test_a_gap_is_named_and_never_appended_to(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(journal_log, "PATIENCE", 0.1)
+    monkeypatch.setattr(journal_log, "MAX_VISIBILITY_SECONDS", 0.1)
     one = log(folder)
     for line in "abc":
         one.append([line], None)
@@ -244,7 +240,7 @@ def test_a_place_lost_after_it_was_read_is_not_filled_again(
     other.append(["b"], None)
     other.append(["c"], None)
     (folder / "00000001").rename(folder / "lost")
-    monkeypatch.setattr(journal_log, "PATIENCE", 0.1)
+    monkeypatch.setattr(journal_log, "MAX_VISIBILITY_SECONDS", 0.1)
     with pytest.raises(StorageError, match="batch 1 of study 'digits' is missing"):
         early.append(["d"], None)
     assert not (folder / "00000001").exists()
@@ -306,9 +302,8 @@ def test_a_deleted_folder(folder: Path) -> None:
 
 WRITER = """
 import sys
-from scrimp.storage.chain import link
 from scrimp.storage.journal import JournalStorage
-from scrimp.history.events import Reported
+from scrimp.study_log.events import Reported
 store = JournalStorage(sys.argv[1]).open("digits")
 writer = int(sys.argv[2])
 for batch in range(100000):
@@ -342,3 +337,135 @@ def test_killed_writers_leave_a_consistent_log(tmp_path: Path) -> None:
         assert rest == 0 and count <= batches <= count + 1
         assert steps == [float(number) for number in range(1, 3 * batches + 1)]
     storage.close()
+
+
+def test_a_batch_and_its_name_are_on_disk_before_it_is_acknowledged(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[str] = []
+    fsync, link = os.fsync, os.link
+
+    def flush(descriptor: int) -> None:
+        done.append(f"flush {Path(os.readlink(f'/proc/self/fd/{descriptor}')).name}")
+        fsync(descriptor)
+
+    def claim(source: Any, target: Any) -> None:
+        done.append(f"link {Path(target).name}")
+        link(source, target)
+
+    monkeypatch.setattr(os, "fsync", flush)
+    monkeypatch.setattr(os, "link", claim)
+    one = log(folder)
+    for place in ("00000000", "00000001"):
+        one.append(["a"], None)
+        content, name, entry = done
+        assert content.startswith("flush writer-")
+        assert [name, entry] == [f"link {place}", f"flush {folder.name}"]
+        done.clear()
+
+
+def test_a_batch_is_written_once_however_often_its_claim_fails(folder: Path) -> None:
+    def write() -> None:
+        one = log(folder)
+        for _ in range(30):
+            one.append(["a"], None)
+        one.close()
+
+    threads = [threading.Thread(target=write) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    written = sum(path.read_bytes().count(b"\na\n") for path in folder.glob("writer-*"))
+    assert len(whole(folder)) == 120 and written == 120
+
+
+def test_a_turn_is_waited_for_and_ends_with_its_decision(folder: Path) -> None:
+    one, two = log(folder), log(folder)
+    order: list[str] = []
+
+    def decide() -> None:
+        with two.turn():
+            order.append("second")
+
+    other = threading.Thread(target=decide)
+    with one.turn():
+        other.start()
+        other.join(0.2)
+        order.append("first")
+        one.append(["report"], None)
+        assert other.is_alive()
+        one.append(["decision"], 0)
+        other.join(5)
+        order.append("after")
+    assert order == ["first", "second", "after"]
+
+
+def test_a_lock_that_is_held_too_long_or_missing_is_done_without(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(journal_log, "MAX_TURN_SECONDS", 0.1)
+    one, two = log(folder), log(folder)
+    with one.turn(), two.turn():
+        assert two.append(["a"], 0) == 1
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(journal_log.fcntl, "flock", refuse)
+    with two.turn():
+        assert two.append(["b"], 1) == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "done"),
+    [("link", False), ("link", True), ("fsync", False), ("fsync", True), ("scandir", False)],
+)
+def test_a_file_that_the_server_has_lost_track_of_is_used_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, call: str, done: bool
+) -> None:
+    """The call fails, before or after it did its work."""
+    monkeypatch.setattr(journal_log, "STALE_PAUSES", (0.0, 0.0))
+    real = getattr(os, call)
+    failures = [True] if done else [True, True]
+
+    def stale(*arguments: Any) -> Any:
+        answer = real(*arguments) if done or not failures else None
+        if failures:
+            failures.pop()
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return answer
+
+    monkeypatch.setattr(os, call, stale)
+    assert log(folder).append(["a"], None) == 1
+    assert not failures and whole(folder) == [b"a"]
+
+
+def test_batches_of_one_number_in_copies_made_while_in_use(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch that lost its decision is followed by another of its number; each name becomes a file
+    of its own, as long as the writer's file was when it was copied."""
+    one, two = log(folder), log(folder)
+    target = folder / "copy"
+    target.mkdir()
+    one.append(["first"], 0)
+    shutil.copy(folder / "00000000", target)
+    overtaken(monkeypatch, two, 1)
+    with pytest.raises(Conflict):
+        one.append(["in vain"], 1)
+    shutil.copy(folder / "00000001", target)
+    one.append(["third"], 2)
+    shutil.copy(folder / "00000002", target)
+    assert whole(target) == whole(folder) == [b"first", b"quick", b"third"]
+
+
+def test_batches_in_another_order_are_named(folder: Path) -> None:
+    one, two = log(folder), log(folder)
+    for number in range(4):
+        (one, two)[number % 2].append([str(number)], None)
+    (folder / "00000001").rename(folder / "x")
+    (folder / "00000002").rename(folder / "00000001")
+    (folder / "x").rename(folder / "00000002")
+    with pytest.raises(StorageError, match="batch 1 of study 'digits' is not what was stored"):
+        whole(folder)

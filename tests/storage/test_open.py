@@ -60,7 +60,7 @@ def test_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         ("sqlite://", "names no file"),
         ("sqlite:///", "names no file"),
         ("sqlite:///:memory:", "memory://"),
-        ("memory://name", "memory:// has no name"),
+        ("memory://name", "has a name; write memory:// alone"),
         ("sqllite:///x.db", r"valid ones are .*; did you mean sqlite://\?"),
         ("Memory://", "did you mean memory://"),
         ("redis://host", "scheme 'redis'; the valid ones are memory, sqlite, postgresql, journal"),
@@ -82,6 +82,8 @@ def test_bad_urls(url: str, words: str) -> None:
         ),
         ("postgresql://db/hpo?user=ann&password=secret", "postgresql://db/hpo"),
         ("ann:secret@db/hpo", "ann@db/hpo"),
+        ("postgresql://ann@db/hpo?password=sec@ret", "postgresql://ann@…"),
+        ("postgresql://ann:sec?ret@db/hpo", "postgresql://ann@…"),
         ("memory://", "memory://"),
         ("sqlite:///x.db", "sqlite:///x.db"),
     ],
@@ -115,3 +117,13 @@ def test_a_scheme_that_is_unlike_all_others_gets_no_guess() -> None:
     with pytest.raises(StorageError) as told:
         open_storage("mysql://host/db")
     assert "did you mean" not in str(told.value)
+
+
+@pytest.mark.parametrize("scheme", ["sqlite", "journal"])
+def test_a_path_that_is_too_long_is_named(tmp_path: Path, scheme: str) -> None:
+    storage = open_storage(f"{scheme}:///{tmp_path}/{'x' * 300}")
+    for use in (storage.names, lambda: storage.open("a"), storage.identity):
+        with pytest.raises(StorageError, match=r"cannot be used.*[Nn]ame too long"):
+            use()
+    with pytest.raises(StorageError, match=r"cannot be used.*[Nn]ame too long"):
+        storage.create("a", [first_event("a")])

@@ -14,14 +14,19 @@ from pathlib import Path
 import pytest
 
 from scrimp.errors import Conflict, StorageError, StudyError
-from scrimp.history.events import Noted, Reported
 from scrimp.storage import postgres
 from scrimp.storage.open import open_storage
 from scrimp.storage.postgres import PostgresStorage
 from scrimp.storage.store import Storage
-from scrimp.testing.durable_storages import DurableStorageBattery
-from scrimp.testing.postgres_server import PrivateServer, available
-from scrimp.testing.storages import check_race, decide, first_event, report_of
+from scrimp.study_log.events import Decided, Reported
+from scrimp.testing.storages import (
+    DurableStorageBattery,
+    check_race,
+    decide,
+    first_event,
+    report_of,
+)
+from tests.tools.postgres_server import PrivateServer, available
 
 
 @pytest.fixture
@@ -259,8 +264,8 @@ def test_a_server_that_stays_away_is_named(server: PrivateServer) -> None:
     assert "secret" not in str(caught.value)
 
 
-def test_patience_ends(shaky_url: str, network: Network) -> None:
-    storage = PostgresStorage(shaky_url, "postgresql://shown", patience=0.3)
+def test_retries_end_after_the_timeout(shaky_url: str, network: Network) -> None:
+    storage = PostgresStorage(shaky_url, "postgresql://shown", timeout=0.3)
     storage.create("digits", [first_event("digits")])
     network.calls = 0
     (network.folder / ".s.PGSQL.5432").unlink()
@@ -278,9 +283,9 @@ def test_turns_leave_no_conflict(url: str, storage: Storage) -> None:
         store, conflicts = other.open("digits"), 0
         for _ in range(15):
             with store.turn(0):
-                number = sum(isinstance(event, Noted) for event in store.read())
+                number = sum(isinstance(event, Decided) for event in store.read())
                 try:
-                    store.append([Noted(decision=number, seen=0)], decision=number)
+                    store.append([Decided(decision=number, seen=0)], decision=number)
                 except Conflict:
                     conflicts += 1
         return conflicts
@@ -295,7 +300,7 @@ def test_turns_leave_no_conflict(url: str, storage: Storage) -> None:
 def test_a_turn_that_lasts_too_long_is_not_waited_for(
     url: str, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres, "LONGEST_TURN", "50ms")
+    monkeypatch.setattr(postgres, "MAX_TURN_WAIT", "50ms")
     store = storage.create("digits", [first_event("digits")])
     other = open_storage(url)
     with store.turn(0):

@@ -1,5 +1,5 @@
-"""The procedures in the database: batches of old and new form, and what a crash may take back and
-what not."""
+"""The procedures in the database: answers of bounded size, and what a crash may take back and what
+not."""
 
 import os
 import signal
@@ -16,11 +16,10 @@ from scrimp.errors import StorageError, TurnLost
 from scrimp.storage.event_json import encode
 from scrimp.storage.open import open_storage
 from scrimp.storage.postgres import READ
-from scrimp.storage.postgres_schema import PAGE_BYTES, STEPS
-from scrimp.storage.postgres_server import PostgresServer
+from scrimp.storage.postgres_schema import MAX_PAGE_BYTES
 from scrimp.storage.store import Storage
-from scrimp.testing.postgres_server import PrivateServer, available
 from scrimp.testing.storages import first_event, report_of
+from tests.tools.postgres_server import PrivateServer, available
 
 
 @pytest.fixture(scope="module")
@@ -80,32 +79,10 @@ def append_without_flush(url: str) -> None:
         connection.execute("SET LOCAL synchronous_commit = off")
         connection.execute("UPDATE scrimp_studies SET length = length + 1")
         connection.execute(
-            "INSERT INTO scrimp_events SELECT id, length - 1, NULL, NULL, %s FROM scrimp_studies",
+            "INSERT INTO scrimp_events SELECT id, length - 1, NULL, gen_random_uuid(), %s, ''"
+            " FROM scrimp_studies",
             (line,),
         )
-
-
-def test_rows_of_one_event_each_are_read_on(url: str) -> None:
-    """As scrimp stored them before batches were rows."""
-    before = PostgresServer(url, "shown", steps=STEPS[:2])
-    events = [first_event("digits"), report_of(0), report_of(1)]
-
-    def fill(connection: psycopg.Connection[tuple[object, ...]]) -> None:
-        connection.execute("INSERT INTO scrimp_studies (name, length) VALUES ('digits', 3)")
-        for position, line in enumerate(encode(events)):
-            connection.execute(
-                "INSERT INTO scrimp_events VALUES (1, %s, NULL, NULL, %s)", (position, line)
-            )
-
-    before.run(fill, create=True)
-    before.close()
-    storage = open_storage(url)
-    store = storage.open("digits")
-    assert store.read() == events
-    assert store.append([report_of(2), report_of(3)], decision=0) == 5
-    for start in range(6):
-        assert store.read(start) == [*events, report_of(2), report_of(3)][start:]
-    storage.close()
 
 
 def test_many_batches_come_in_several_answers(storage: Storage, url: str) -> None:
@@ -113,8 +90,8 @@ def test_many_batches_come_in_several_answers(storage: Storage, url: str) -> Non
     (line,) = encode([report_of(7)])
     with psycopg.connect(url) as connection:
         connection.execute(
-            "INSERT INTO scrimp_events SELECT 1, place, NULL, NULL, %s FROM generate_series(1,"
-            " 12000) AS place",
+            "INSERT INTO scrimp_events SELECT 1, place, NULL, gen_random_uuid(), %s, ''"
+            " FROM generate_series(1, 12000) AS place",
             (line,),
         )
         connection.execute("UPDATE scrimp_studies SET length = 12001")
@@ -195,16 +172,16 @@ def test_a_page_is_bounded_in_bytes(storage: Storage, url: str) -> None:
     (line,) = encode([msgspec.structs.replace(report_of(1), metrics={"name": 1.0})])
     with psycopg.connect(url) as connection:
         insert = (
-            "INSERT INTO scrimp_events SELECT 1, place, NULL, NULL, replace(%s, 'name', repeat('x',"
-            " %s)) FROM {}"
+            "INSERT INTO scrimp_events SELECT 1, place, NULL, gen_random_uuid(),"
+            " replace(%s, 'name', repeat('x', %s)), '' FROM {}"
         )
         connection.execute(insert.format("generate_series(1, 12) AS place").encode(), (line, 2**22))
         connection.execute(
-            insert.format("generate_series(13, 13) AS place").encode(), (line, PAGE_BYTES + 1)
+            insert.format("generate_series(13, 13) AS place").encode(), (line, MAX_PAGE_BYTES + 1)
         )
         connection.execute("UPDATE scrimp_studies SET length = 14")
     page = store._asked(READ, 1, 1)[2]  # type: ignore[attr-defined]
-    assert page is not None and 2**24 < len(page) <= PAGE_BYTES
+    assert page is not None and 2**24 < len(page) <= MAX_PAGE_BYTES
     assert len(store.read()) == 14 and len(store.read(13)) == 1
     assert len(store.extend([report_of(2)], 5)) == 10
 
@@ -213,13 +190,13 @@ def test_a_page_is_bounded_in_bytes(storage: Storage, url: str) -> None:
     ("damage", "where"),
     [
         ("UPDATE scrimp_events SET event = replace(event, '5.0', '6.0') WHERE position = 5", 5),
-        ("UPDATE scrimp_events SET checksum = NULL WHERE position = 5", 5),
+        ("UPDATE scrimp_events SET checksum = '' WHERE position = 5", 5),
         ("DELETE FROM scrimp_events WHERE position = 3", 4),
         ("DELETE FROM scrimp_events WHERE position > 7", 11),
         (
             (
-                "INSERT INTO scrimp_events SELECT 1, 11, NULL, NULL, event FROM scrimp_events WHERE"
-                " position = 10"
+                "INSERT INTO scrimp_events SELECT 1, 11, NULL, gen_random_uuid(), event, ''"
+                " FROM scrimp_events WHERE position = 10"
             ),
             11,
         ),

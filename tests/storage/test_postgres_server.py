@@ -2,18 +2,25 @@
 
 import os
 import pickle
+import signal
+import socket
+import subprocess
+import threading
+import time
 import uuid
 from collections.abc import Iterator
 
 import psycopg
 import pytest
 
-from scrimp.errors import StorageError
+from scrimp.errors import StorageError, Unreachable
+from scrimp.storage import postgres_server
 from scrimp.storage.open import open_storage, without_secrets
-from scrimp.storage.postgres_schema import STEPS
-from scrimp.storage.postgres_server import PostgresServer
-from scrimp.testing.postgres_server import PrivateServer
+from scrimp.storage.postgres import PostgresStorage
+from scrimp.storage.postgres_schema import SCHEMA_STEPS
+from scrimp.storage.postgres_server import PostgresServer, Watch
 from scrimp.testing.storages import first_event, report_of
+from tests.tools.postgres_server import PrivateServer, available
 
 
 @pytest.fixture
@@ -23,15 +30,13 @@ def url(server: PrivateServer) -> str:
 
 @pytest.fixture
 def database(url: str) -> Iterator[PostgresServer]:
-    database = PostgresServer(url, without_secrets(url), patience=0.2)
+    database = PostgresServer(url, without_secrets(url), timeout=0.2)
     yield database
     database.close()
 
 
 def asked(database: PostgresServer, query: str) -> object:
-    return database.run(
-        lambda connection: connection.execute(query.encode()).fetchall(), create=True
-    )
+    return database.run(lambda connection: connection.ask(query), create=True)
 
 
 def test_nothing_is_created_by_looking(url: str, database: PostgresServer) -> None:
@@ -51,25 +56,29 @@ def test_an_older_schema_is_upgraded_in_place(url: str, database: PostgresServer
     storage = open_storage(url)
     storage.create("digits", [first_event("digits")]).append([report_of(0)])
     later = (
-        *STEPS,
-        "CREATE TABLE extra AS SELECT max(position) AS x FROM scrimp_events",
-        "DROP TABLE scrimp_leases",
+        *SCHEMA_STEPS,
+        lambda schema: (
+            f"CREATE TABLE {schema}extra AS SELECT max(position) AS x FROM {schema}scrimp_events"
+        ),
+        lambda schema: f"DROP TABLE {schema}scrimp_leases",
     )
     upgraded = PostgresServer(url, "shown", steps=later)
-    assert asked(upgraded, "SELECT x FROM extra") == [(1,)]
-    assert asked(upgraded, "SELECT max(version) FROM scrimp_schema") == [(len(STEPS) + 2,)]
-    assert asked(upgraded, "SELECT to_regclass('scrimp_leases')") == [(None,)]
+    assert asked(upgraded, "SELECT x FROM {schema}extra") == [(1,)]
+    assert asked(upgraded, "SELECT max(version) FROM {schema}scrimp_schema") == [
+        (len(SCHEMA_STEPS) + 2,)
+    ]
+    assert asked(upgraded, "SELECT to_regclass('{schema}scrimp_leases')") == [(None,)]
     upgraded.close()
     again = PostgresServer(url, "shown", steps=later)
-    assert asked(again, "SELECT count(*) FROM scrimp_schema") == [
-        (len(STEPS) + 2,)
+    assert asked(again, "SELECT count(*) FROM {schema}scrimp_schema") == [
+        (len(SCHEMA_STEPS) + 2,)
     ]  # each step ran once
     again.close()
     storage.close()
     older = open_storage(url)
     with pytest.raises(
         StorageError,
-        match=f"schema version {len(STEPS) + 2}, this scrimp knows {len(STEPS)}; upgrade",
+        match=f"schema version {len(SCHEMA_STEPS) + 2}, this scrimp knows {len(SCHEMA_STEPS)}; upgrade",
     ):
         older.names()
     with pytest.raises(StorageError, match="upgrade scrimp"):
@@ -84,9 +93,9 @@ def test_a_failing_upgrade_changes_nothing(url: str) -> None:
         url,
         "shown",
         steps=(
-            *STEPS,
-            "CREATE TABLE extra (x int)",
-            "DELETE FROM scrimp_events; SELECT * FROM missing",
+            *SCHEMA_STEPS,
+            lambda schema: f"CREATE TABLE {schema}extra (x int)",
+            lambda schema: f"DELETE FROM {schema}scrimp_events; SELECT * FROM {schema}missing",
         ),
     )
     with pytest.raises(StorageError):
@@ -188,7 +197,7 @@ def test_no_connection_crosses_a_fork(database: PostgresServer) -> None:
 
 def test_pickling(database: PostgresServer) -> None:
     copy = pickle.loads(pickle.dumps(database))
-    assert copy.shown == database.shown and copy._patience == 0.2
+    assert copy.shown == database.shown and copy._timeout == 0.2
     assert asked(copy, "SELECT 3") == [(3,)]
     copy.close()
 
@@ -202,3 +211,109 @@ def test_options_of_the_url_win(server: PrivateServer) -> None:
         options["application_name"],
         options["keepalives_idle"],
     ) == ("3", "mine", "30")
+
+
+class Line:
+    """A connection as far as a watch knows one."""
+
+    def __init__(self) -> None:
+        self.ours, self.theirs = socket.socketpair()
+
+    def fileno(self) -> int:
+        return self.ours.fileno()
+
+    def close(self) -> None:
+        self.ours.close()
+        self.theirs.close()
+
+
+def test_a_silent_call_ends_and_an_answered_one_goes_on() -> None:
+    line = Line()
+    watch = Watch(max_seconds=0.2, period=0.02)
+    for _ in range(5):
+        with watch.over(line):  # type: ignore[arg-type]
+            line.theirs.send(b"answer")
+            assert line.ours.recv(10) == b"answer"
+    threading.Event().wait(
+        0.5
+    )  # longer than the longest answer: nothing is out, so nothing is shut
+    line.theirs.send(b"still open")
+    assert line.ours.recv(10) == b"still open"
+    with watch.over(line):  # type: ignore[arg-type]
+        assert line.ours.recv(10) == b""  # shut by the watch; without it this waits for ever
+    line.close()
+
+
+def test_a_call_is_given_up_sooner_once_asked_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(postgres_server, "MAX_ANSWER_SECONDS_AT_END", 0.1)
+    line, asked = Line(), threading.Event()
+    watch = Watch(max_seconds=60.0, period=0.02)
+    watch.hurried = asked.is_set
+    line.ours.settimeout(0.5)
+    with watch.over(line), pytest.raises(TimeoutError):  # type: ignore[arg-type]
+        line.ours.recv(10)
+    asked.set()
+    line.ours.settimeout(10.0)
+    with watch.over(line):  # type: ignore[arg-type]
+        assert line.ours.recv(10) == b""
+    line.close()
+
+
+def test_the_watch_survives_a_fork() -> None:
+    line = Line()
+    watch = Watch(max_seconds=0.2, period=0.02)
+    with watch.over(line):  # type: ignore[arg-type]
+        pass
+    child = os.fork()
+    if child == 0:
+        with watch.over(line):  # type: ignore[arg-type]
+            os._exit(0 if line.ours.recv(10) == b"" else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    line.close()
+
+
+@pytest.mark.skipif(
+    not available(), reason="no PostgreSQL server is installed here (initdb, pg_ctl)"
+)
+def test_a_frozen_server_is_left_once_asked_to_end() -> None:
+    with PrivateServer() as server:
+        url = server.url("frozen")
+        storage = PostgresStorage(url, without_secrets(url))
+        store = storage.create("digits", [first_event("digits")])
+        storage._server._watch._look = 0.05
+        store.hurry_once(lambda: True)
+        post = int((server.folder / "data" / "postmaster.pid").read_text().split()[0])
+        children = subprocess.run(
+            ["pgrep", "-P", str(post)], capture_output=True, text=True
+        ).stdout.split()
+        everybody = [post, *map(int, children)]
+        for process in everybody:
+            os.kill(process, signal.SIGSTOP)
+        try:
+            began = time.monotonic()
+            with pytest.raises(Unreachable):
+                store.read()
+            assert (
+                time.monotonic() - began < 55
+            )  # far less than the minute of retries; generous for a busy machine
+        finally:
+            for process in everybody:
+                os.kill(process, signal.SIGCONT)
+        assert store.read() == [first_event("digits")]
+        storage.close()
+
+
+@pytest.mark.skipif(
+    not available(), reason="no PostgreSQL server is installed here (initdb, pg_ctl)"
+)
+def test_a_statement_timeout_while_waiting_for_a_turn_means_no_turn() -> None:
+    with PrivateServer() as server:
+        url = server.url("limits")
+        limited = url.replace("options=", "options=-cstatement_timeout%3D300%20")
+        storage = PostgresStorage(limited, without_secrets(url))
+        store = storage.create("digits", [first_event("digits")])
+        with psycopg.connect(url, autocommit=True) as other:
+            other.execute("SELECT pg_advisory_lock(%s, %s)", (0x7363726D, 1))
+            with store.turn(0) as news:
+                assert news == [first_event("digits")]
+        storage.close()

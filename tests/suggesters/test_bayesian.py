@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import scrimp
-from scrimp.acquisition import catalog
+from scrimp.acquisition import named_acquisitions as catalog
 from scrimp.acquisition.improvement import (
     log_expected_improvement,
     log_expected_improvement_and_derivatives,
 )
 from scrimp.acquisition.several_models import SeveralModelsAcquisition
 from scrimp.errors import MethodError, NumericalError
-from scrimp.history.notes import Modelled
+from scrimp.study_log.decision_record import Modelled
 from scrimp.suggesters import bayesian
 from scrimp.suggesters.bayesian import BayesianSuggester, explores
 from scrimp.suggesters.suggester import Suggester
@@ -227,11 +227,11 @@ def test_the_users_guess_comes_first() -> None:
 def test_decisions_say_why() -> None:
     study = study_with(12)
     history = study.history
-    reason = history.notes.reason
+    reason = history.recorded.reason
     assert isinstance(reason, Modelled) and reason.rivals
     assert reason.expected.low <= reason.expected.loss <= reason.expected.high
     assert reason.rivals[0].config and reason.rivals[0].score is not None
-    assert history.notes.fit["loss"].n >= 8
+    assert history.recorded.fit["loss"].n >= 8
 
 
 def test_a_failing_model_degrades_openly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,8 +252,8 @@ def test_a_failing_model_degrades_openly(monkeypatch: pytest.MonkeyPatch) -> Non
     [
         ("gp:acquisition=logei", "did you mean"),
         ("gp:kernel=matern", "matern52-ard"),
-        ("gp:transform=log", "choose one of"),
-        ("gp:incumbent=best", "'mean' or 'observed'"),
+        ("gp:transform=log", "one of auto, plain"),
+        ("gp:incumbent=best", "one of mean, observed"),
         ("gp:initial=0", "initial is 0"),
         ("gp:kernal=rbf-ard", "did you mean 'kernel'"),
         ("gp:max_data=many", "max_data"),
@@ -323,6 +323,6 @@ def test_models_that_a_study_cannot_have_are_missed_before_anything_is_evaluated
         study_with(1, "gp:acquisition=per-second")
     with pytest.raises(
         MethodError,
-        match="models of loss, cost, and a method of budgets has that of the loss alone",
+        match="models of loss, cost, but methods with budgets model the loss alone",
     ):
         study_with(1, "mobster-joint:acquisition=per-second", budget=scrimp.Budget("epoch", 1, 9))

@@ -8,11 +8,12 @@ import pytest
 from scrimp.encoding.encoding import encoding_of
 from scrimp.errors import MethodError
 from scrimp.gp.columns import Column
-from scrimp.history.events import Noted, Reported
-from scrimp.history.notes import Notes
-from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.space.parameter import Float
 from scrimp.space.space import Pool, Space
+from scrimp.study_log.constraints import AtMost
+from scrimp.study_log.decision_record import DecisionRecord
+from scrimp.study_log.events import Decided, Reported
+from scrimp.study_log.problem import Budget, Problem
 from scrimp.suggesters import curve_models
 from scrimp.suggesters.curve_models import (
     ADDITIVE,
@@ -52,9 +53,9 @@ def fit(history, settings, seed=0):
 
 
 def learn(history, fits):
-    """The history in which the notes of a decision were written down."""
+    """The history in which the record of a decision was written down."""
     return history.with_events(
-        [Noted(decision=history.decisions, seen=history.length, notes=Notes(fit=fits))]
+        [Decided(decision=history.decisions, seen=history.length, record=DecisionRecord(fit=fits))]
     )
 
 
@@ -75,15 +76,14 @@ def learn(history, fits):
 )
 def test_what_does_not_go_together_is_refused(settings, words):
     with pytest.raises(MethodError, match=words):
-        CurveSettings(**settings).check()
+        CurveSettings(**settings)
 
 
 @pytest.mark.parametrize("model", ["gp_multitask", "gp_independent", *ADDITIVE])
 @pytest.mark.parametrize("data", ["rungs", "rungs_and_last", "all"])
 def test_every_model_learns_that_x_matters(model, data):
-    settings = CurveSettings(model, data=data)
     try:
-        settings.check()
+        settings = CurveSettings(model, data=data)
     except MethodError:
         pytest.skip("refused")
     curves = fit(history_of(18), settings)
@@ -230,10 +230,9 @@ def test_a_model_of_ones_own_learns_from_rows_with_shares(monkeypatch):
 
     register_curve_model("mine", make)
     settings = CurveSettings("mine")
-    settings.check()
     curves = fit(history_of(18), settings)
     assert handed == [(2, (1 / 9, 1 / 3, 1.0))] and curves.fitted.data.x.shape[1] == 3
     low, high = curves.fitted.mean(np.array([[0.1, 0.5, 1 / 9], [0.9, 0.5, 1 / 9]]))[:, 0]
     assert low < high - 0.5
-    with pytest.raises(MethodError, match="curve model 'gp_issm' exists already"):
+    with pytest.raises(MethodError, match="curve model 'gp_issm' is already registered"):
         register_curve_model("gp_issm", make)

@@ -8,21 +8,20 @@ import numpy as np
 import pytest
 from scipy.stats import mannwhitneyu
 
-from scrimp.bench.described_space import described_space
 from scrimp.bench.formulas import FORMULAS
+from scrimp.bench.tables import described_space
 from scrimp.encoding.encoding import Encoding
 from scrimp.errors import MethodError
-from scrimp.history.events import Ended, Reported
-from scrimp.history.history import History
-from scrimp.history.notes import FromDensity, Notes
-from scrimp.history.problem import AtMost, Budget, Problem
 from scrimp.space.parameter import Categorical, Float, Int
 from scrimp.space.space import Pool, Space
+from scrimp.study_log.constraints import AtMost
+from scrimp.study_log.decision_record import DecisionRecord, FromDensity
+from scrimp.study_log.events import Ended, Reported
+from scrimp.study_log.history import History
+from scrimp.study_log.problem import Budget, Problem
 from scrimp.suggesters.density import DensitySuggester, Ranking, encode_existing, rank_trials
-from scrimp.suggesters.known_configs import KNOWN
-from scrimp.suggesters.quasi_random import QuasiRandomSuggester
-from scrimp.suggesters.random import RandomSuggester
 from scrimp.suggesters.suggester import Request, Suggester
+from scrimp.suggesters.untried_configs import KNOWN, QuasiRandomSuggester, RandomSuggester
 from scrimp.testing.suggesters import SuggesterBattery, ask, begin, drive, pend, tell
 
 LINE = Space(x=Float(0, 1))
@@ -91,7 +90,7 @@ def test_infeasible_trials_come_after_feasible_ones_by_their_violation() -> None
 
 
 def test_losses_of_a_maximised_metric_are_turned() -> None:
-    history = begin(Problem(LINE, direction="maximize"))
+    history = begin(Problem(LINE, metrics={"value": "maximize"}))
     for value in (1.0, 3.0, 2.0):
         history = tell(history, {"x": value / 10}, value)
     assert rank_trials(history, 2) == Ranking(1, (1, 2, 0), ())
@@ -108,7 +107,7 @@ def test_the_start_is_the_sobol_sequence_until_d_plus_2_trials_have_reported() -
         history = history.with_events([Reported(trial=number, step=1, metrics={"value": number})])
     suggestion = ask(DensitySuggester(), history)
     assert suggestion.configs != ask(QuasiRandomSuggester(), history).configs
-    assert suggestion.notes == Notes(reason=FromDensity(1.0, 4, 2))
+    assert suggestion.record == DecisionRecord(reason=FromDensity(1.0, 4, 2))
 
 
 def test_the_guess_of_the_user_is_tried_first() -> None:
@@ -323,5 +322,5 @@ def test_better_than_random_search(name: str) -> None:
     ],
 )
 def test_impossible_settings_are_refused(setting: dict[str, Any]) -> None:
-    with pytest.raises(MethodError, match=f"{next(iter(setting))!r}.*must be"):
+    with pytest.raises(MethodError, match=f"{next(iter(setting))} is .*; it must be"):
         DensitySuggester(**setting)

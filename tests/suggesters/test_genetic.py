@@ -6,23 +6,22 @@ import pytest
 
 from scrimp.errors import MethodError
 from scrimp.fronts.hypervolume import hypervolume
-from scrimp.history.problem import Problem
-from scrimp.history.trade_off import TradeOff
-from scrimp.history.trial import Observation
 from scrimp.space.parameter import Categorical, Float
 from scrimp.space.space import Space
+from scrimp.study_log.problem import Problem
+from scrimp.study_log.trial import Observation
 from scrimp.suggesters.genetic import GeneticSuggester, bred, order_of_survival
-from scrimp.suggesters.random import RandomSuggester
 from scrimp.suggesters.suggester import Suggester
+from scrimp.suggesters.untried_configs import RandomSuggester
 from scrimp.testing.suggesters import SuggesterBattery, ask, begin, tell
 
-TWO = TradeOff({"p": "minimize", "q": "minimize"})
+TWO = {"p": "minimize", "q": "minimize"}
 
 
 def volume_after(suggester: Suggester, trials: int, seed: int) -> float:
     """What a run dominates below (1, 1) where the front is p + q = 0 for y = z = 0."""
     space = Space(x=Float(0, 1), y=Float(0, 1), z=Float(0, 1))
-    history = begin(Problem(space, metric="p", trade_off=TWO, seed=seed))
+    history = begin(Problem(space, metrics=TWO, seed=seed))
     losses = []
     for _ in range(trials):
         config = ask(suggester, history).configs[0]
@@ -38,7 +37,7 @@ class TestGeneticSuggester(SuggesterBattery):
 
 
 def point(*losses: float, violation: float = -1.0) -> Observation:
-    return Observation(step=1.0, metrics={}, loss=losses[0], losses=losses, violation=violation)
+    return Observation(1.0, {}, losses, losses, violation=violation)
 
 
 def test_survival_goes_by_front_then_by_crowding_then_by_violation():
@@ -56,7 +55,7 @@ def test_survival_goes_by_front_then_by_crowding_then_by_violation():
 
 
 def test_one_metric_is_ranked_by_its_loss():
-    points = [Observation(step=1.0, metrics={}, loss=loss) for loss in (2.0, 1.0, 3.0)]
+    points = [Observation(1.0, {}, (loss,), (loss,)) for loss in (2.0, 1.0, 3.0)]
     assert order_of_survival(points) == [1, 0, 2]
     assert order_of_survival([]) == []
 
@@ -67,7 +66,7 @@ def test_children_stay_near_their_parents_and_within_the_cube():
         np.array([[0.2, 0.0, 1.0], [0.3, 0.0, 0.0]]),
         np.array([False, False, True]),
     )
-    children = np.array([bred(parents, categories, settings, rng) for _ in range(500)])
+    children = np.array([bred(parents, categories, settings, True, rng) for _ in range(500)])
     assert children.min() >= 0.0 and children.max() <= 1.0
     assert (children[:, 1] == 0.0).all() and set(children[:, 2]) == {0.0, 1.0}
     assert children[:, 0].min() > 0.1 and children[:, 0].max() < 0.45
@@ -77,7 +76,9 @@ def test_children_stay_near_their_parents_and_within_the_cube():
 def test_mutation_moves_numbers_a_little_and_categories_anywhere():
     rng, settings = np.random.default_rng(0), GeneticSuggester(mutation=1.0, crossover=0.0)
     parents = np.tile([[0.1, 0.5]], (2, 1))
-    children = np.array([bred(parents, np.array([False, True]), settings, rng) for _ in range(800)])
+    children = np.array(
+        [bred(parents, np.array([False, True]), settings, False, rng) for _ in range(800)]
+    )
     assert children[:, 0].min() >= 0.0 and np.median(np.abs(children[:, 0] - 0.1)) < 0.1
     assert np.histogram(children[:, 1], bins=4, range=(0, 1))[0].min() > 150
 
@@ -94,7 +95,7 @@ def test_it_beats_chance_on_two_metrics():
 
 def test_a_parameter_that_a_child_switches_on_has_a_value():
     space = Space(kind=Categorical(["a", "b"]), rate=Float(0, 1, when={"kind": "b"}), x=Float(0, 1))
-    history = begin(Problem(space, metric="p", trade_off=TWO))
+    history = begin(Problem(space, metrics=TWO))
     for k in range(8):
         config = {"kind": "a", "x": k / 8} if k % 2 else {"kind": "b", "rate": 0.5, "x": k / 8}
         history = tell(history, config, k / 8, q=1 - k / 8)
@@ -106,8 +107,8 @@ def test_a_parameter_that_a_child_switches_on_has_a_value():
     ("setting", "words"),
     [
         ({"population": 3}, "at least 4"),
-        ({"crossover": 1.5}, "probability"),
-        ({"mutation": -0.1}, "probability"),
+        ({"crossover": 1.5}, "from 0 to 1"),
+        ({"mutation": -0.1}, "from 0 to 1, or none"),
         ({"step": 0.0}, "above 0"),
     ],
 )

@@ -7,18 +7,20 @@ import numpy as np
 import pytest
 
 import scrimp
-from scrimp.acquisition import catalog
+from scrimp.acquisition import named_acquisitions as catalog
 from scrimp.acquisition.acquisition import MeanStdAcquisition
 from scrimp.errors import MethodError, NumericalError
-from scrimp.history.events import Noted
-from scrimp.history.notes import Modelled
-from scrimp.history.problem import Budget, Problem
-from scrimp.policies.scheduled import Scheduled
+from scrimp.methods.policy import Scheduled
 from scrimp.schedulers.asynchronous import AsynchronousHalving
 from scrimp.schedulers.synchronous import SynchronousHalving
+from scrimp.study_log.decision_record import Modelled
+from scrimp.study_log.events import Decided
+from scrimp.study_log.problem import Budget, Problem
 from scrimp.suggesters import curve_search, multi_fidelity
+from scrimp.suggesters.curve_models import CurveSettings
+from scrimp.suggesters.curve_search import CurveSearch
 from scrimp.suggesters.multi_fidelity import MultiFidelitySuggester, acquisition_level
-from scrimp.testing.play import World, play
+from scrimp.testing.policies import World, play
 from scrimp.testing.suggesters import SuggesterBattery
 
 SPACE = scrimp.Space(
@@ -38,7 +40,8 @@ class TestJoint(SuggesterBattery):
 )
 def test_any_number_of_brackets_under_any_scheduler(scheduler, model):
     """In a world in which trials fail, vanish, skip steps and diverge; the rules are in `play`."""
-    suggester = MultiFidelitySuggester(model, fantasies=4, refit_from=6, refit_every=4)
+    curves = CurveSettings(model, refit_from=6, refit_every=4)
+    suggester = MultiFidelitySuggester(CurveSearch(curves, fantasies=4))
     world = World(events=50, failing=0.1, vanishing=0.1, skipping=0.2, diverging=0.1)
     assert not play(Scheduled(scheduler, suggester), world).degraded
 
@@ -90,9 +93,9 @@ def test_it_beats_successive_halving_on_random_configurations(method):
 def test_decisions_say_why_and_at_which_budget():
     history = run("mobster-joint").history
     reason = next(
-        event.notes.reason
+        event.record.reason
         for event in reversed(history.events)
-        if isinstance(event, Noted) and isinstance(event.notes.reason, Modelled)
+        if isinstance(event, Decided) and isinstance(event.record.reason, Modelled)
     )
     assert reason.expected.low <= reason.expected.loss <= reason.expected.high
     assert reason.at in (1.0, 3.0, 9.0) and reason.score is not None
@@ -164,7 +167,7 @@ def test_failing_models_give_way_to_simpler_ones_and_say_so(monkeypatch):
         == "gp_multitask failed (not positive definite); gp_independent instead"
     )
     assert any(
-        isinstance(event, Noted) and isinstance(event.notes.reason, Modelled)
+        isinstance(event, Decided) and isinstance(event.record.reason, Modelled)
         for event in study.history.events
     )
 

@@ -12,10 +12,9 @@ from scrimp.gp.marginal_likelihood import SearchSettings
 from scrimp.gp.process import MeanAndKernel
 from scrimp.gp.residual import DecayResidual, InnovationResidual
 from scrimp.gp.stationary import Matern52
-from scrimp.surrogates.additive_curves import AdditiveCurves
+from scrimp.surrogates.additive_curves import AdditiveCurves, Observed
 from scrimp.surrogates.surrogate import Data
-from scrimp.testing.kernels import close, numerical_gradient
-from scrimp.testing.surrogates import SurrogateBattery
+from scrimp.testing.models import SurrogateBattery, close, numerical_gradient
 
 COLUMNS = (Column(), Column())
 COUNT = 9
@@ -134,7 +133,7 @@ def test_posterior_and_likelihood_are_those_of_the_dense_process(model, data, va
     )
     assert fitted.log_marginal_likelihood == pytest.approx(likelihood, rel=1e-9)
     assert model.log_posterior(data).log_density(values) == pytest.approx(
-        likelihood + model.vector.log_density(values), rel=1e-9
+        likelihood + model.vector.log_density_and_gradient(values)[0], rel=1e-9
     )
 
 
@@ -213,7 +212,7 @@ def test_a_fit_improves_and_other_records_are_refused(model, data):
     posterior = model.log_posterior(data)
     best = model.vector.from_json(fitted.state["parameters"])
     assert posterior.log_density(best) > posterior.log_density(model.vector.initial) + 1.0
-    with pytest.raises(StudyError, match="fit anew"):
+    with pytest.raises(StudyError, match="fit again"):
         model.restore(data, {"parameters": {"mean": [0.0]}, "explored": 1})
     part = posterior.part(12)
     assert 5 <= part.size < posterior.size and np.isfinite(part.value_and_gradient(best)[0])
@@ -234,7 +233,24 @@ def test_starts_race_on_whole_curves_even_where_these_are_longer_than_asked_for(
         ]
     )
     whole = Data(rows, np.sin(4 * rows[:, 0]) + np.exp(-3 * rows[:, 2]))
-    raced = replace(model, search=SearchSettings(rows=4, iterations=5)).fit(
+    raced = replace(model, search=SearchSettings(race_rows=4, iterations=5)).fit(
         whole, np.random.default_rng(0)
     )
     assert np.isfinite(raced.log_marginal_likelihood)
+
+
+def test_curves_at_the_same_steps_share_a_group_whatever_the_order_of_rows() -> None:
+    steps = np.array([0.25, 0.5, 1.0])
+    x = np.array([[0.1, 0.5], [0.2, 0.25], [0.1, 0.25], [0.2, 0.5], [0.3, 0.25]])
+    observed = Observed.of(Data(x, np.arange(5.0)), steps)
+    assert observed.configs.tolist() == [[0.1], [0.2], [0.3]]
+    found = {tuple(group.steps.tolist()): group for group in observed.groups}
+    assert set(found) == {(0, 1), (0,)}
+    assert found[0, 1].rows.tolist() == [[2, 1], [0, 3]] and found[0, 1].curves.tolist() == [0, 1]
+    assert found[0,].rows.tolist() == [[4]]
+
+
+def test_known_noise_sets_curves_apart() -> None:
+    x = np.array([[0.1, 1.0], [0.2, 1.0], [0.3, 1.0]])
+    observed = Observed.of(Data(x, np.zeros(3), np.array([0.1, 0.2, 0.1])), np.array([1.0]))
+    assert sorted(len(group.curves) for group in observed.groups) == [1, 2]

@@ -6,14 +6,15 @@ from sklearn.gaussian_process import kernels as peer
 
 from scrimp.errors import NumericalError, StudyError
 from scrimp.gp.columns import Column
+from scrimp.gp.hyperparameters import Hyperparameter, LogNormal, ParameterVector
 from scrimp.gp.kernel import Kernel, OnColumns, Scaled
-from scrimp.gp.marginal_likelihood import maximum_a_posteriori
+from scrimp.gp.marginal_likelihood import SearchSettings, maximum_a_posteriori
 from scrimp.gp.process import MeanAndKernel
 from scrimp.gp.stationary import RBF, Matern52
 from scrimp.gp.warping import Warped
-from scrimp.surrogates.exact_gp import ExactGP
+from scrimp.surrogates.exact_gp import ExactGP, record_of, recorded_values, search_from
 from scrimp.surrogates.surrogate import Data
-from scrimp.testing.surrogates import SurrogateBattery
+from scrimp.testing.models import SurrogateBattery
 
 THREE = (Column(),) * 3
 
@@ -186,7 +187,7 @@ def test_a_start_of_another_model_is_set_aside_but_not_restored(data):
     model = ExactGP.over(THREE)
     cold, warm = (model.fit(data, np.random.default_rng(0), start).state for start in (None, other))
     assert cold == warm
-    with pytest.raises(StudyError, match="fit anew"):
+    with pytest.raises(StudyError, match="fit again"):
         model.restore(data, other)
 
 
@@ -271,3 +272,40 @@ def test_a_fit_to_many_data_begins_with_a_part_unless_a_record_says_where(monkey
     assert sizes == [128, 320]  # from the record, all data at once, as ever
     model.fit(many, np.random.default_rng(1), {"parameters": {"unknown": [1.0]}, "explored": 5})
     assert sizes == [128, 320, 128]
+
+
+VECTOR = ParameterVector(
+    (
+        Hyperparameter("length_scale", LogNormal(0.0, 1.0), (1e-3, 1e3), size=2),
+        Hyperparameter("noise", LogNormal(-4.0, 1.0), (1e-6, 1.0)),
+    )
+)
+VALUES = np.array([0.3, 0.7, 0.01])
+SEARCH = SearchSettings(random_starts=2)
+
+
+def test_round_trip():
+    values, explored = recorded_values(VECTOR, record_of(VECTOR, VALUES, 40))
+    np.testing.assert_allclose(values, VALUES)
+    assert explored == 40
+
+
+@pytest.mark.parametrize(("size", "starts", "explored"), [(41, 1, 40), (59, 1, 40), (60, 4, 60)])
+def test_several_starts_once_the_data_have_grown_by_half(size, starts, explored):
+    found = search_from(
+        VECTOR, size, record_of(VECTOR, VALUES, 40), np.random.default_rng(0), SEARCH
+    )
+    assert (len(found[0]), found[1]) == (starts, explored)
+    np.testing.assert_allclose(found[0][0], VALUES)
+
+
+@pytest.mark.parametrize("state", [None, {"parameters": {"noise": [0.1]}, "explored": 40}])
+def test_without_a_usable_record_every_start_is_tried(state):
+    starts, explored = search_from(VECTOR, 7, state, np.random.default_rng(0), SEARCH)
+    assert len(starts) == 3 and explored == 7
+    np.testing.assert_allclose(starts[0], VECTOR.initial)
+
+
+def test_a_fit_of_another_model_is_refused():
+    with pytest.raises(StudyError, match=r"'noise': 1.*'length_scale': 2.*fit again"):
+        recorded_values(VECTOR, {"parameters": {"noise": [0.1]}, "explored": 40})

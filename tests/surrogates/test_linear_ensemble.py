@@ -5,7 +5,7 @@ from scrimp.gp.columns import Column
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.linear_ensemble import LinearEnsemble
 from scrimp.surrogates.surrogate import Data
-from scrimp.testing.kernels import close, numerical_gradient
+from scrimp.testing.models import close, numerical_gradient
 
 
 @pytest.fixture

@@ -5,9 +5,8 @@ import pytest
 
 from scrimp.gp.columns import Column
 from scrimp.surrogates.surrogate import Array
-from scrimp.transfer.past import Past
-from scrimp.transfer.source_models import SourceModels
-from scrimp.transfer.source_studies import SourceStudy, source_study
+from scrimp.transfer.past import Past, SourceModels
+from scrimp.transfer.source_study import SourceStudy, source_study
 
 COLUMNS = (Column(), Column(), Column((0.0, 0.5, 1.0), ordered=False))
 

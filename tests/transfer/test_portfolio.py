@@ -13,7 +13,7 @@ from scrimp.transfer.portfolio import (
     scaled_predictions,
     with_observed,
 )
-from scrimp.transfer.source_studies import SourceStudy
+from scrimp.transfer.source_study import SourceStudy
 
 SCALED = np.array([[0.0, 0.9, 1.0], [0.3, 0.3, 0.4], [1.0, 0.0, 0.9], [0.9, 1.0, 0.0]])
 
@@ -28,7 +28,7 @@ def test_what_was_tried_counts_as_seen() -> None:
     assert greedy_portfolio(SCALED, 1, np.array([False, True, False, False])) == [3]
 
 
-def test_when_every_past_study_has_its_best_the_portfolio_goes_on_with_the_rest() -> None:
+def test_when_every_past_study_has_its_best_the_portfolio_continues_with_the_rest() -> None:
     scaled = np.array([[0.0, 0.0], [0.5, 0.2], [0.1, 0.9], [1.0, 1.0]])
     assert greedy_portfolio(scaled, 9) == [0, 1, 2, 3]
 
@@ -69,7 +69,7 @@ def test_candidates_are_the_pool_or_what_past_studies_tried() -> None:
     columns = (Column(), Column((0.0, 1.0), ordered=False))
     pool = np.array([[0.1, 0.0], [0.2, 1.0]])
     past = SourceStudy(
-        "p", np.array([[1.7, 1.0], [0.5, 0.0], [0.5, 0.0]]), np.array([1.0, 2.0, 3.0]), (0, 1)
+        "p", np.array([[1.7, 1.0], [0.5, 0.0], [0.5, 0.0]]), np.array([[1.0], [2.0], [3.0]]), (0, 1)
     )
     assert candidate_rows(Domain(columns, pool=pool), (past,)) is pool
     assert candidate_rows(Domain(columns), (past,)).tolist() == [[0.5, 0.0], [1.0, 1.0]]

@@ -9,14 +9,16 @@ import pytest
 from scrimp.gp.columns import Column
 from scrimp.gp.stationary import Matern52
 from scrimp.surrogates.surrogate import Array
-from scrimp.transfer.source_models import SourceModels
-from scrimp.transfer.task_prior import TaskBasis, beliefs, evidences
+from scrimp.transfer.past import SourceModels
+from scrimp.transfer.task_prior import TaskBasis, components, log_evidences
 
 
 @pytest.fixture
 def basis(sources: SourceModels, columns: tuple[Column, ...]) -> TaskBasis:
-    rest = Matern52(columns).with_values(np.array([0.5, 0.8, 1.0]))
-    return TaskBasis(sources, rest, Matern52(columns).with_values(np.array([0.3, 0.3, 2.0])), 0.4)
+    residual = Matern52(columns).with_values(np.array([0.5, 0.8, 1.0]))
+    return TaskBasis(
+        sources, residual, Matern52(columns).with_values(np.array([0.3, 0.3, 2.0])), 0.4
+    )
 
 
 @pytest.fixture
@@ -34,8 +36,8 @@ def test_blocks_are_what_they_say(basis: TaskBasis, x: Array) -> None:
     cross, variance = basis.blocks(x, x[:4])
     assert cross[0] == pytest.approx(differences @ differences[:4].T / 4)
     assert cross[1] == pytest.approx(np.outer(average, average[:4]))
-    assert cross[2] == pytest.approx(basis.rest(x, x[:4])) and cross[3] == pytest.approx(
-        basis.own(x, x[:4])
+    assert cross[2] == pytest.approx(basis.residual(x, x[:4])) and cross[3] == pytest.approx(
+        basis.cold(x, x[:4])
     )
     whole, _ = basis.blocks(x, x)
     assert variance == pytest.approx(np.stack([block.diagonal() for block in whole]))
@@ -70,8 +72,8 @@ def test_pullback(basis: TaskBasis, x: Array) -> None:
         assert gradient[:, column] == pytest.approx(numerical, rel=1e-4, abs=1e-5)
 
 
-def test_the_grid_of_beliefs(basis: TaskBasis) -> None:
-    grid = beliefs(0.4)
+def test_the_grid_of_components(basis: TaskBasis) -> None:
+    grid = components(0.4)
     assert len(grid) == 24 == len(set(grid))
     blocks = np.stack([value * np.ones((2, 2)) for value in (1.0, 10.0, 100.0, 1000.0)])
     with_mean = next(
@@ -101,9 +103,9 @@ def test_scale_and_evidence_against_dense_algebra(basis: TaskBasis, x: Array, ga
     y = rng.standard_normal(6)
     y = (y - y.mean()) / y.std()
     average, _ = basis.directions(x)
-    belief = replace(beliefs(0.4)[5], gain=gain)
-    sigma = belief.covariance(basis.blocks(x, x)[0])
-    (value,), (scale,) = evidences(sigma[None], [gain], y, average, 0.7)
+    component = replace(components(0.4)[5], gain=gain)
+    sigma = component.covariance(basis.blocks(x, x)[0])
+    (value,), (scale,) = log_evidences(sigma[None], [gain], y, average, 0.7)
     # the closed form counts n - 1 + k0 = n factors of c
     grid = np.linspace(0.5 * scale, 1.5 * scale, 2001)
     dense = [_log_density(c, y, average, sigma, 0.7, gain) for c in grid]
@@ -116,19 +118,21 @@ def test_the_scale_is_positive_even_when_the_past_is_upside_down(
 ) -> None:
     average, _ = basis.directions(x)
     y = -(average - average.mean()) / average.std()
-    sigmas = np.stack([belief.covariance(basis.blocks(x, x)[0]) for belief in beliefs(0.4)])
-    gains = [belief.gain for belief in beliefs(0.4)]
-    value, scale = evidences(sigmas, gains, y, average, 0.7)
+    sigmas = np.stack(
+        [component.covariance(basis.blocks(x, x)[0]) for component in components(0.4)]
+    )
+    gains = [component.gain for component in components(0.4)]
+    value, scale = log_evidences(sigmas, gains, y, average, 0.7)
     assert (scale > 0).all()
     with_mean = np.array(gains) == 1.0
     assert (
         value[~with_mean].max() > value[with_mean].max() + 2.0
     )  # the mean is refused, the covariance is not
-    agree, _ = evidences(sigmas, gains, -y, average, 0.7)
+    agree, _ = log_evidences(sigmas, gains, -y, average, 0.7)
     assert agree[with_mean].max() > agree[~with_mean].max()
 
 
 def test_equal_targets_are_no_trouble(basis: TaskBasis, x: Array) -> None:
-    sigma = beliefs(0.4)[0].covariance(basis.blocks(x, x)[0])
-    value, scale = evidences(sigma[None], [0.0], np.zeros(6), basis.directions(x)[0], 0.7)
+    sigma = components(0.4)[0].covariance(basis.blocks(x, x)[0])
+    value, scale = log_evidences(sigma[None], [0.0], np.zeros(6), basis.directions(x)[0], 0.7)
     assert np.isfinite(value).all() and np.isfinite(scale).all()

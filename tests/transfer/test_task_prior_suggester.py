@@ -3,30 +3,31 @@
 import numpy as np
 import pytest
 
-from scrimp.acquisition.context import Context
+from scrimp.acquisition.acquisition import Context
 from scrimp.encoding.encoding import Encoding
 from scrimp.errors import MethodError
-from scrimp.history.events import Config
-from scrimp.history.notes import FromPortfolio, Notes
-from scrimp.history.problem import Problem
+from scrimp.json_values import Config
 from scrimp.space.parameter import Float, Int
 from scrimp.space.space import Pool, Space
+from scrimp.study_log.decision_record import DecisionRecord, FromPortfolio
+from scrimp.study_log.problem import Problem
 from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.suggesters.suggester import Suggester
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP
 from scrimp.surrogates.surrogate import Data
 from scrimp.testing.suggesters import SuggesterBattery, ask, begin, drive, tell
 from scrimp.transfer.past import Past
-from scrimp.transfer.source_studies import SourceStudy, source_study
-from scrimp.transfer.task_posterior import TaskImprovement
+from scrimp.transfer.portfolio import AdaptivePortfolio
+from scrimp.transfer.source_study import SourceStudy, source_study
+from scrimp.transfer.task_prior import NUMBERS as MIXTURE
+from scrimp.transfer.task_prior import MixtureImprovement, TaskBasis, TaskPosterior, task_posterior
 from scrimp.transfer.task_prior_suggester import (
-    COLD_FROM,
-    MANY,
-    PROMISE,
+    NUMBERS,
+    Lessons,
     TaskPriorSuggester,
     is_own_turn,
     learn,
-    mixed_belief,
+    task_acquisition,
 )
 
 
@@ -56,20 +57,26 @@ GOOD = tuple(study(f"past{number}", shift=0.05 * number) for number in range(5))
 BEGUN = begin(Problem(POOL))
 
 
-def test_unlearnable_and_meaningless_studies_are_left_out_and_said() -> None:
+def learned_from(studies: tuple[SourceStudy, ...], doubt: float = 0.0) -> tuple[Lessons, TaskBasis]:
+    """What these studies teach about the pool."""
+    lessons = learn(Past(studies, COLUMNS), Encoding(POOL), 0, doubt)
+    assert lessons is not None and lessons.bases[0] is not None
+    return lessons, lessons.bases[0]
+
+
+def test_unlearnable_and_meaningless_studies_are_left_out_and_noted() -> None:
     rng = np.random.default_rng(0)
     noise = study("noise", rng.standard_normal(40))
     past = Past((*GOOD, noise), COLUMNS)
-    learned = learn(past, Encoding(POOL), 0)
-    assert learned is not None and learned.basis.sources.names == tuple(one.name for one in GOOD)
-    said = ask(TaskPriorSuggester(past=past), begin(Problem(POOL))).notes.sources
+    assert learned_from(past.studies)[0].names == tuple(one.name for one in GOOD)
+    said = ask(TaskPriorSuggester(past=past), begin(Problem(POOL))).record.sources
     assert said.unlearnable == ("noise",) and said.used == tuple(one.name for one in GOOD)
 
 
 def test_when_no_study_can_be_learned_it_is_the_cold_process_exactly() -> None:
     rng = np.random.default_rng(0)
     past = Past(tuple(study(f"noise{k}", rng.standard_normal(40)) for k in range(4)), COLUMNS)
-    assert learn(past, Encoding(POOL), 0) is None
+    assert learn(past, Encoding(POOL), 0, 0.0) is None
     warm = drive(TaskPriorSuggester(past=past), begin(Problem(POOL, seed=5)), 9, loss)
     cold = drive(BayesianSuggester(initial=3), begin(Problem(POOL, seed=5)), 9, loss)
     assert [trial.config for trial in warm.trials] == [trial.config for trial in cold.trials]
@@ -85,12 +92,12 @@ def test_a_single_past_study_is_enough() -> None:
 def test_the_start_is_the_portfolio_then_models_decide() -> None:
     suggester = TaskPriorSuggester(past=Past(GOOD, COLUMNS))
     history = drive(suggester, begin(Problem(POOL)), 1, loss)
-    assert ask(suggester, history).notes == Notes(reason=FromPortfolio())
+    assert ask(suggester, history).record == DecisionRecord(reason=FromPortfolio())
     history = drive(suggester, history, 2, loss)
-    assert ask(suggester, history).notes.sources.weights
-    learned = learn(Past(GOOD, COLUMNS), Encoding(POOL), 0)
-    assert learned is not None
-    best_on_average = int(np.argmin(learned.scaled.mean(axis=1)))
+    assert ask(suggester, history).record.sources.weights
+    portfolio = learned_from(GOOD)[0].portfolio
+    assert isinstance(portfolio, AdaptivePortfolio)
+    best_on_average = int(np.argmin(portfolio.scaled.mean(axis=1)))
     assert history.trials[0].config == POOL.configs[best_on_average]
 
 
@@ -98,54 +105,52 @@ def _cold(y: np.ndarray, x: np.ndarray) -> FittedGP:
     return ExactGP.over(COLUMNS).fit(Data(x, (y - y.mean()) / y.std()), np.random.default_rng(0))
 
 
-def test_evidence_decides_between_the_past_and_the_study_at_hand() -> None:
-    learned = learn(Past(GOOD, COLUMNS), Encoding(POOL), 0)
-    assert learned is not None
+def test_evidence_decides_between_the_past_and_the_new_study() -> None:
+    _, basis = learned_from(GOOD)
     rng = np.random.default_rng(3)
     rows = rng.permutation(80)[:20]
     x = POOL.units[rows]
     related = np.array([loss(POOL.configs[row], 0.1) for row in rows])
-    _, at_hand = mixed_belief(learned.basis, _cold(related, x), ())
+    _, explained = task_posterior(basis, _cold(related, x), ())
     unrelated = np.sin(9 * x[:, 0]) * np.cos(7 * x[:, 1])
-    _, alone = mixed_belief(learned.basis, _cold(unrelated, x), ())
-    assert at_hand < 0.05 < alone
+    _, alone = task_posterior(basis, _cold(unrelated, x), ())
+    assert explained < 0.05 < alone
 
 
 def test_the_cold_process_joins_when_there_is_something_to_fit() -> None:
-    learned = learn(Past(GOOD, COLUMNS), Encoding(POOL), 0)
-    assert learned is not None
-    x = POOL.units[:COLD_FROM]
-    y = np.array([loss(config) for config in POOL.configs[:COLD_FROM]])
-    few, none = mixed_belief(learned.basis, _cold(y[:-1], x[:-1]), ())
-    assert none == 0.0 and all(belief.parts[3] == 0.0 for belief in few.beliefs)
-    some, _ = mixed_belief(learned.basis, _cold(y, x), ())
+    _, basis = learned_from(GOOD)
+    x = POOL.units[: MIXTURE.cold_from]
+    y = np.array([loss(config) for config in POOL.configs[: MIXTURE.cold_from]])
+    few, none = task_posterior(basis, _cold(y[:-1], x[:-1]), ())
+    assert none == 0.0 and all(component.parts[3] == 0.0 for component in few.components)
+    some, _ = task_posterior(basis, _cold(y, x), ())
     assert some.weights.sum() == pytest.approx(1.0) and (some.scales > 0).all()
 
 
-def test_what_is_maximised_is_the_mixture_and_a_little_of_what_past_studies_promise() -> None:
-    learned = learn(Past(GOOD, COLUMNS), Encoding(POOL), 0)
-    assert learned is not None
+def test_the_acquisition_adds_a_little_of_what_past_models_predict() -> None:
+    lessons, basis = learned_from(GOOD)
     x, others = POOL.units[:10], POOL.units[10:]
-    posterior, _ = mixed_belief(
-        learned.basis, _cold(np.array([loss(config) for config in POOL.configs[:10]]), x), ()
+    posterior, _ = task_posterior(
+        basis, _cold(np.array([loss(config) for config in POOL.configs[:10]]), x), ()
     )
     models, context = {"loss": posterior}, Context(x)
-    improvement = np.exp(TaskImprovement().bind(models, context)(others))
-    means = learned.basis.sources.means
-    promised = np.maximum(means(x).min(axis=0) - means(others), 0.0).mean(axis=1)
-    assert promised.max() > 0.0
-    expected = (1.0 - PROMISE) * improvement + PROMISE * promised
-    acquisition = learned.promise(posterior.data)
+    improvement = np.exp(MixtureImprovement().bind(models, context)(others))
+    means = basis.sources.means
+    predicted_gain = np.maximum(means(x).min(axis=0) - means(others), 0.0).mean(axis=1)
+    assert predicted_gain.max() > 0.0
+    expected = (1.0 - NUMBERS.steady) * improvement + NUMBERS.steady * predicted_gain
+    acquisition = task_acquisition(posterior, lessons.portfolio.rows, 0.0)
     assert np.exp(acquisition.bind(models, context)(others)) == pytest.approx(expected, rel=1e-9)
 
 
 def test_early_on_past_studies_count_for_more() -> None:
-    learned = learn(Past(GOOD, COLUMNS), Encoding(POOL), 0)
-    assert learned is not None
+    lessons, basis = learned_from(GOOD)
     y = np.array([loss(config) for config in POOL.configs])
     shares = []
     for count in (1, 5, 10, 30):
-        acquisition = learned.promise(Data(POOL.units[:count], y[:count]), 0.4)
+        data = Data(POOL.units[:count], y[:count])
+        posterior = TaskPosterior(basis, (), np.zeros(0), np.zeros(0), data)
+        acquisition = task_acquisition(posterior, lessons.portfolio.rows, 0.4)
         shares.append(acquisition.early)
         assert acquisition.agreement.sum() == pytest.approx(1.0)
     assert shares == pytest.approx([0.36, 0.2, 0.0, 0.0])
@@ -155,16 +160,16 @@ def test_with_few_past_studies_the_cold_process_has_turns_of_its_own() -> None:
     def weights(studies: tuple[SourceStudy, ...], tried: int, own_turns: bool) -> dict[str, float]:
         suggester = TaskPriorSuggester(past=Past(studies, COLUMNS), own_turns=own_turns)
         history = drive(TaskPriorSuggester(past=Past(GOOD, COLUMNS)), BEGUN, tried, loss)
-        return dict(ask(suggester, history).notes.sources.weights)
+        return dict(ask(suggester, history).record.sources.weights)
 
     assert weights(GOOD[:3], 6, True) == {"this study": 1.0}
     for studies, tried, own_turns in ((GOOD[:3], 5, True), (GOOD, 6, True), (GOOD[:3], 6, False)):
         assert len(weights(studies, tried, own_turns)) > 1
-    many = tuple(study(f"past{number:02}", shift=0.01 * number) for number in range(MANY))
-    learned = learn(Past(many, COLUMNS), Encoding(POOL), 0)
-    assert learned is not None and len(learned.basis.sources) == MANY
-    data = Data(POOL.units[:8], np.arange(8.0))
-    assert not any(is_own_turn(tried, learned.basis, data) for tried in range(50))
+    count = NUMBERS.min_studies_without_own_turns
+    many = tuple(study(f"past{number:02}", shift=0.01 * number) for number in range(count))
+    _, basis = learned_from(many)
+    assert len(basis.sources) == count
+    assert not any(is_own_turn(tried, basis, 8) for tried in range(50))
 
 
 def test_values_that_agree_are_no_proof() -> None:
@@ -172,7 +177,7 @@ def test_values_that_agree_are_no_proof() -> None:
     length-scales run away."""
     suggester = TaskPriorSuggester(past=Past(GOOD, COLUMNS))
     history = drive(suggester, begin(Problem(POOL)), 10, lambda config: 1.0)
-    found = ask(suggester, history).notes.fit["loss"].state["inner"]["parameters"]
+    found = ask(suggester, history).record.fit["loss"].state["inner"]["parameters"]
     assert found["noise"][0] >= 1e-4 and max(found["length_scale"]) < 20.0
 
 
@@ -205,7 +210,7 @@ def test_doubt_takes_what_is_good_for_many_first() -> None:
     apart = np.sqrt(((rows[:, None] - rows[None]) ** 2).sum(axis=2))[np.triu_indices(5, 1)]
     assert apart.min() > 0.03
     assert max(loss(trial.config) for trial in history.trials) < 0.3
-    assert ask(suggester, history).notes.reason != FromPortfolio()
+    assert ask(suggester, history).record.reason != FromPortfolio()
 
 
 def test_configurations_of_the_user_before_the_start() -> None:
@@ -213,7 +218,7 @@ def test_configurations_of_the_user_before_the_start() -> None:
     for a in (0.11, 0.52):
         history = tell(history, {"a": a, "b": 0.5, "n": 3}, loss({"a": a, "b": 0.5, "n": 3}))
     found = ask(TaskPriorSuggester(past=Past(GOOD, COLUMNS)), history)
-    assert found.notes.reason == FromPortfolio()
+    assert found.record.reason == FromPortfolio()
 
 
 def test_bad_settings() -> None:
@@ -226,6 +231,10 @@ def test_bad_settings() -> None:
 
 
 def test_a_portfolio_with_doubt_counts_as_one_trial_for_patience() -> None:
-    outcomes = np.array([1.0, 3.0, 2.0, 4.0])
-    assert TaskPriorSuggester(start=3, doubt=0.1)._since_start(outcomes).tolist() == [1.0, 4.0]
-    assert TaskPriorSuggester(start=3)._since_start(outcomes).tolist() == outcomes.tolist()
+    history = begin(Problem(SPACE))
+    for a, value in zip((0.1, 0.3, 0.5, 0.7, 0.9), (1.0, 3.0, 2.0, 4.0, 5.0), strict=True):
+        history = tell(history, {"a": a, "b": 0.5, "n": 3}, value)
+    past = Past(GOOD, COLUMNS)
+    for doubt, exploring in ((0.0, True), (0.1, False)):
+        suggester = TaskPriorSuggester(start=3, patience=4, doubt=doubt, past=past)
+        assert ask(suggester, history).record.reason.exploring == exploring

@@ -6,17 +6,19 @@ import numpy as np
 import pytest
 
 from scrimp.transfer.weights import (
+    WeightRule,
     best_shares,
     bootstrap_losses,
     discordance,
     distance_weights,
+    drop_probabilities,
     epanechnikov,
     feature_distances,
+    keep_by_percentile,
     leave_one_out_discordance,
     ordering_errors,
     rank_distances,
     sampled_losses,
-    uniform_weights,
 )
 
 
@@ -28,19 +30,19 @@ def test_epanechnikov_is_zero_from_the_bandwidth_on() -> None:
 
 
 def test_distance_weights_by_hand() -> None:
-    """Distances 0, half the bandwidth and beyond: 0.75, 0.5625, 0, and 0.75 for the study at
-    hand."""
+    """Distances 0, half the bandwidth and beyond: 0.75, 0.5625, 0, and 0.75 for the new
+    study."""
     weights = distance_weights(np.array([0.0, 0.05, 0.2]), bandwidth=0.1)
     assert weights == pytest.approx(np.array([0.75, 0.5625, 0.0, 0.75]) / 2.0625)
 
 
-def test_the_study_at_hand_counts_alone_when_all_others_are_far() -> None:
+def test_the_new_study_counts_alone_when_all_others_are_far() -> None:
     assert distance_weights(np.array([0.5, 0.1]), bandwidth=0.1).tolist() == [0.0, 0.0, 1.0]
 
 
 def test_feature_distances_scale_every_feature_over_all_studies() -> None:
     past = np.array([[0.0, 5.0], [10.0, 5.0]])
-    # first feature: range 0..10, second constant; the study at hand has 4
+    # first feature: range 0..10, second constant; the new study has 4
     assert feature_distances(past, np.array([4.0, 5.0])) == pytest.approx(
         [0.4 / np.sqrt(2), 0.6 / np.sqrt(2)]
     )
@@ -55,7 +57,7 @@ def test_rank_distance_by_hand() -> None:
     assert rank_distances(predictions, losses) == pytest.approx([0.0, 1.0, 1.0 / 3.0])
 
 
-def test_before_two_evaluations_every_past_study_counts_like_the_one_at_hand() -> None:
+def test_before_two_evaluations_every_past_study_counts_like_the_new_one() -> None:
     nothing = rank_distances(np.array([[1.0, 2.0]]), np.array([0.5]))
     assert distance_weights(nothing, 0.1) == pytest.approx([1 / 3, 1 / 3, 1 / 3])
 
@@ -133,5 +135,55 @@ def test_a_hundred_draws_suffice() -> None:
         assert np.abs(few - many).max() < 0.15
 
 
-def test_uniform_weights() -> None:
-    assert uniform_weights(3).tolist() == [0.25] * 4
+# --- dilution ---
+
+
+def test_percentile_rule_uses_the_median_of_the_past_and_keeps_only_below() -> None:
+    """The target's losses are 0..100, so their 95th percentile is 95. Median 94 stays, 95 goes: the
+    rule drops at equality."""
+    target = np.arange(101.0)
+    below, at = np.full(101, 94.0), np.full(101, 95.0)
+    below[:50] = 1e6  # the median, not the mean: half of the draws may be terrible
+    losses = np.stack([below, at, np.full(101, 200.0), target])
+    assert keep_by_percentile(losses).tolist() == [True, False, False]
+    assert keep_by_percentile(losses, equal=True).tolist() == [
+        True,
+        True,
+        False,
+    ]  # as the paper prints it
+
+
+def test_drop_probability_by_hand() -> None:
+    losses = np.array([[1.0, 1.0, 1.0, 5.0], [9.0, 9.0, 9.0, 9.0], [2.0, 2.0, 2.0, 2.0]])
+    # wins 3/4 and 0; n = 10 of H = 40
+    assert drop_probabilities(losses, 10, 40) == pytest.approx([1 - 0.75 * 0.75, 1.0])
+    assert drop_probabilities(losses, 10, 40, alpha=1.0) == pytest.approx(
+        [1 - 0.75 * 0.75 / 2, 1.0]
+    )
+
+
+def test_equal_losses_are_no_win() -> None:
+    assert drop_probabilities(np.full((2, 5), 3.0), 0, 10).tolist() == [1.0]
+
+
+def test_at_the_horizon_everything_is_dropped_and_beyond_it_too() -> None:
+    losses = np.array([[0.0, 0.0], [1.0, 1.0]])
+    assert drop_probabilities(losses, 10, 10).tolist() == [1.0]
+    assert drop_probabilities(losses, 99, 10).tolist() == [1.0]
+    assert drop_probabilities(losses, 0, 10).tolist() == [0.0]
+
+
+def test_a_past_study_is_dropped_with_its_probability() -> None:
+    rng = np.random.default_rng(0)
+    losses = np.array([[1.0, 1.0], [9.0, 9.0], [2.0, 2.0]])
+    rule = WeightRule(dilution="probabilistic", horizon=10)
+    kept = np.array([rule._kept(losses, 3, rng) for _ in range(2000)])
+    # 2000 draws at 0.7: standard error 0.0102, five of them allowed
+    assert abs(kept[:, 0].mean() - 0.7) < 0.052 and not kept[:, 1].any()
+    assert all(rule._kept(losses, 0, rng)[0] for _ in range(100))
+
+
+def test_one_pair_of_results_is_enough_to_tell_past_studies_apart() -> None:
+    predictions = np.array([[1.0, 2.0], [2.0, 1.0]])
+    assert rank_distances(predictions, np.array([0.1, 0.2])).tolist() == [0.0, 1.0]
+    assert rank_distances(predictions[:1], np.array([0.1])).tolist() == [0.0, 0.0]

@@ -9,7 +9,7 @@ from scrimp.extend import RunToEnd, Scheduler, Verdict
 
 @dataclass(frozen=True)
 class KeepUp(Scheduler):
-    """Everybody starts with the full budget; who is worse than ``share`` of the others at the same
+    """Everyone starts with the full budget; who is worse than ``share`` of the others at the same
     step ends there.
 
     ``least``: others that must have reported at that step first.

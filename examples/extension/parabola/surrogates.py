@@ -42,7 +42,7 @@ class Parabola(Surrogate):
 
     def restore(self, data, state):
         if "scale" not in state:
-            raise StudyError("the recorded fit is of another model: fit anew")
+            raise StudyError("the recorded fit is of another model: fit again")
         return FittedParabola(data, state["noise"], state["scale"])
 
 

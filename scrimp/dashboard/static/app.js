@@ -1,4 +1,4 @@
-// A page that has data-live loads its parts anew when its study changes; the table is filtered, sorted and turned over in place.
+// Pages with data-live reload their fragments when the study changes; the table is filtered, sorted and paged in place.
 "use strict";
 
 async function refresh(part) {
@@ -11,7 +11,7 @@ async function refresh(part) {
     for (const fold of opened) document.getElementById(fold)?.setAttribute("open", "");
     marks.restore();
   } catch (error) {
-    // the next change tries again
+    // retried at the next change
   }
 }
 
@@ -32,14 +32,14 @@ function follow(address) {
       if (!parts.length && !document.querySelector("[data-figure]")) location.reload();
       for (const part of parts) await refresh(part);
       for (const figure of drawAgain()) await draw(figure);
-      pause = Math.max(1500, 3 * (Date.now() - began)); // a long study must not keep its server busy
+      pause = Math.max(1500, 3 * (Date.now() - began)); // keeps a long study from loading the server
       waiting = null;
     }, pause);
   });
   addEventListener("pagehide", () => stream.close());
 }
 
-// The table that an address of this page would show, without loading the rest again.
+// Show the table of an address of this page without reloading the rest.
 function turnTo(address) {
   const part = document.getElementById("table");
   const target = new URL(part.dataset.fragment, location.href);

@@ -1,16 +1,16 @@
-// Pictures: drawn when they come into view, drawn again when the study changes or something else is chosen. What the
-// reader did stays: zoom, hidden entries of the legend, brushed ranges. A click on a point opens its trial.
+// Figures are drawn when they come into view, and again when the study or an option changes. Zoom, hidden legend
+// entries and brushed ranges are kept. A click on a point opens its trial.
 "use strict";
 
 const visible = new Set();
-const current = new WeakSet(); // figures that show the newest state
-const kept = new WeakMap(); // what the reader did to each: {address, zoom}
+const current = new WeakSet(); // figures that are up to date
+const kept = new WeakMap(); // the state of each: {asked, zoom, given}
 
 const BUTTONS = [["zoom2d", "pan2d", "autoScale2d", "resetScale2d"], ["toImage"]];
 const SETTINGS = {
   responsive: true,
   displaylogo: false,
-  showSendToCloud: false, // nothing of a study leaves the machine
+  showSendToCloud: false, // no data leaves the machine
   showEditInChartStudio: false,
   plotlyServerURL: "",
 };
@@ -19,7 +19,7 @@ function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-// Plotly's texts write < as &lt;, headings and captions do not.
+// Plotly's texts escape <, > and &; headings and captions do not.
 function decode(words) {
   return words.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&amp;", "&");
 }
@@ -35,23 +35,23 @@ async function draw(figure) {
   try {
     const answer = await fetch(address(figure));
     const body = await answer.json();
-    if (figure.dataset.figure !== asked) return; // something else was chosen meanwhile
+    if (figure.dataset.figure !== asked) return; // another option was chosen meanwhile
     if (body.layout) await show(figure, body);
-    else postpone(figure, body.message || "it cannot be drawn", answer.status === 202);
+    else postpone(figure, body.message || "cannot be drawn", answer.status === 202);
   } catch (error) {
     current.delete(figure);
-    figure.querySelector("figcaption").textContent = "the server does not answer";
+    figure.querySelector("figcaption").textContent = "the server is not responding";
   }
 }
 
-// A picture that cannot be drawn yet takes no place: it is named in one line below all of them.
+// A figure that cannot be drawn yet is hidden and listed below all figures.
 function postpone(figure, words, soon) {
   if (soon) {
     figure.querySelector("figcaption").textContent = words;
     setTimeout(() => draw(figure), 1500);
     return;
   }
-  if (figure.dataset.drawn) { // what was chosen cannot be drawn: the picture before stays, with the reason
+  if (figure.dataset.drawn) { // keep the previous figure and show the reason
     figure.querySelector("figcaption").textContent = words;
     return;
   }
@@ -84,7 +84,7 @@ async function show(figure, body) {
   const cartesian = body.data.some((trace) => trace.type !== "parcoords");
   const bar = { modeBarButtons: cartesian ? BUTTONS : [["toImage"]], displayModeBar: figure.clientWidth >= 560 };
   await Plotly.react(place, body.data, body.layout, { ...SETTINGS, ...bar });
-  place.setAttribute("role", "img");
+  place.setAttribute("role", "group"); // not img: it contains the buttons of the mode bar
   place.setAttribute("aria-label", words);
   figure.querySelector("figcaption").textContent = words;
   if (!figure.dataset.drawn) listen(figure, place);
@@ -92,7 +92,7 @@ async function show(figure, body) {
   figure.dataset.draws = Number(figure.dataset.draws || 0) + 1;
 }
 
-// The page has a heading for the title, and its own colours and widths.
+// Use the page's heading, colours and widths.
 function dress(body, figure) {
   const layout = body.layout;
   const narrow = figure.clientWidth < 560;
@@ -102,7 +102,9 @@ function dress(body, figure) {
   delete layout.title;
   layout.font = { ...layout.font, color: colour("--text"), size: narrow ? 11 : 12 };
   layout.margin = { ...layout.margin, t: Math.max((layout.margin.t || 88) - 52, 34), b: 48, l: narrow ? 52 : 64, r: narrow ? 12 : 20 };
-  if ((layout.annotations || []).length) layout.margin.t += 22; // names of panels, below the mode bar
+  const entries = new Set(body.data.filter((trace) => trace.showlegend !== false).map(entry)).size;
+  // Room for panel names or a long legend below the mode bar.
+  if ((layout.annotations || []).length || (entries > 3 && !narrow)) layout.margin.t += 22;
   if (body.data.some((trace) => trace.type === "parcoords")) layout.margin = { l: 64, r: 64, t: 74, b: 24 };
   layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: colour("--quiet"), activecolor: colour("--link"), orientation: "h" };
   layout.hoverlabel = { ...layout.hoverlabel, bgcolor: colour("--raised"), bordercolor: colour("--line"), font: { color: colour("--text") } };
@@ -114,7 +116,7 @@ function dress(body, figure) {
   }
 }
 
-// What the reader did to the picture before is done to the one that takes its place, unless other axes were chosen.
+// Carry zoom and hidden entries over to the new figure, unless the options changed.
 function keep(figure, place, body) {
   const asked = figure.dataset.figure;
   let state = kept.get(figure);
@@ -138,7 +140,7 @@ function keep(figure, place, body) {
       axis.autorange = false;
     }
   }
-  body.layout.uirevision = asked; // brushed ranges and the mode of dragging
+  body.layout.uirevision = asked; // keeps brushed ranges and the drag mode
 }
 
 function entry(trace) {
@@ -160,7 +162,7 @@ function listen(figure, place) {
   place.on("plotly_unhover", () => place.classList.remove("leads"));
 }
 
-// A trace of one trial names it; one of many has its numbers beside the points.
+// A trace of one trial has its number; a trace of many has one number per point.
 function trialOf(point) {
   const meta = point.data.meta || {};
   if (meta.trial !== undefined) return meta.trial;
@@ -193,7 +195,7 @@ function zoomed(state, axis, range) {
   else state.zoom[axis] = range;
 }
 
-// Ranges brushed on parallel coordinates, as a filter of the table.
+// Turn ranges brushed on parallel coordinates into a filter of the table.
 function brushed(place) {
   const axes = place.layout.meta && place.layout.meta.axes;
   if (!axes) return;
@@ -238,7 +240,7 @@ function pressed(button) {
   else for (const other of group) other.setAttribute("aria-pressed", String(other === button));
   const chosen = group.filter((other) => other.getAttribute("aria-pressed") === "true").map((other) => other.dataset.value);
   if (!chosen.length && "many" in button.dataset) {
-    button.setAttribute("aria-pressed", "true"); // the last one stays
+    button.setAttribute("aria-pressed", "true"); // at least one stays pressed
     return;
   }
   choose(figure, option, chosen);
@@ -249,7 +251,7 @@ function selected(select) {
   for (const other of figure.querySelectorAll("select[data-option]")) {
     const pair = new Set([select.dataset.option, other.dataset.option]);
     if (other !== select && other.value === select.value && pair.has("x") && pair.has("y")) {
-      other.value = select.dataset.before; // two axes of one parameter show nothing: they change places
+      other.value = select.dataset.before; // both axes cannot show one parameter: swap them
       other.dataset.before = other.value;
       const target = new URL(figure.dataset.figure, location.href);
       target.searchParams.set(other.dataset.option, other.value);

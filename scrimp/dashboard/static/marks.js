@@ -1,8 +1,8 @@
-// What was marked in a table, kept while its rows are loaded anew and while other pages of it are shown.
+// The selected rows of a table, kept while rows reload and across its pages.
 "use strict";
 
 const marks = {
-  study: document.querySelector("main").dataset.study, // trials are remembered, studies only while the page is open
+  study: document.querySelector("main").dataset.study, // selected trials are stored, studies only while the page is open
   open: new Map(),
 
   read() {
@@ -19,7 +19,7 @@ const marks = {
     try {
       if (this.study !== undefined) sessionStorage.setItem("marked " + this.study, JSON.stringify([...marked]));
     } catch (error) {
-      // a browser that keeps nothing: the marks last as long as the page
+      // no session storage: the selection lasts as long as the page
     }
   },
 
@@ -43,13 +43,13 @@ const marks = {
     const button = document.getElementById("compare-button");
     if (!button) return;
     const size = this.read().size;
-    button.textContent = size ? `Compare the ${size} marked` : "Compare the marked trials";
+    button.textContent = size ? `Compare ${size} selected` : "Compare selected";
     button.disabled = !size;
     const none = document.getElementById("unmark");
     if (none) none.hidden = !size;
   },
 
-  // Those on other pages of the table go along with the form.
+  // Submit the selected rows of other pages too.
   complete(form) {
     for (const old of form.querySelectorAll("input[data-kept]")) old.remove();
     const here = new Set([...form.querySelectorAll("[data-mark]")].map((box) => this.key(box)));

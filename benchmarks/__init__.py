@@ -1,0 +1,1 @@
+"""Benchmark scripts; `python benchmarks/run.py` lists and runs them, README.md describes them."""

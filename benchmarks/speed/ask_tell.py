@@ -1,0 +1,260 @@
+"""Measure the cost of ask and tell on durable storage: random search over 10 parameters.
+
+    python benchmarks/run.py ask_tell sqlite [--pairs 300]         # one process on SQLite, and Optuna 5
+    python benchmarks/run.py ask_tell postgres [--seconds 10]      # 32 processes, and bare psycopg
+    python benchmarks/run.py ask_tell open [--trials 100000]       # open a large study and ask it
+
+Optuna runs in `.venvs/optuna`. The bare psycopg script does the minimum for a shared total: one
+transaction numbers a trial and stores its configuration, a second one stores its value. Both run in
+turn against the same private server, which is durable (``--fsync off`` leaves the disk out).
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.environments import python, script_command
+
+NAMES = [f"p{number}" for number in range(10)]
+
+
+def scrimp_pairs(url: str, pairs: int) -> dict[str, float]:
+    """Return CPU and wall seconds of one ask and tell in scrimp."""
+    import scrimp
+
+    space = scrimp.Space(**{name: scrimp.Float(0, 1) for name in NAMES})
+    study = scrimp.create_study("ask-tell", space, method="random", storage=url, seed=0)
+    return timed(lambda: study.tell(study.ask(), 0.5), pairs)
+
+
+def optuna_pairs(url: str, pairs: int) -> dict[str, float]:
+    """Return CPU and wall seconds of one ask and tell in Optuna."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    study = optuna.create_study(storage=url, sampler=optuna.samplers.RandomSampler(seed=0))
+    space = {name: optuna.distributions.FloatDistribution(0, 1) for name in NAMES}
+    return timed(lambda: study.tell(study.ask(space), 0.5), pairs)
+
+
+def timed(pair: Any, pairs: int) -> dict[str, float]:
+    for _ in range(10):
+        pair()
+    cpu, wall = time.process_time(), time.perf_counter()
+    for _ in range(pairs):
+        pair()
+    return {
+        "cpu": (time.process_time() - cpu) / pairs,
+        "wall": (time.perf_counter() - wall) / pairs,
+    }
+
+
+def sqlite(pairs: int) -> None:
+    """Run scrimp and Optuna one after the other, each in a process and interpreter of its own."""
+    interpreters = {
+        "scrimp": Path(sys.executable),
+        "optuna": python("optuna"),
+    }
+    for name, interpreter in interpreters.items():
+        if not interpreter.exists():
+            print(f"{name:<8} not installed: python benchmarks/run.py environments {name}")
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            options = [f"--url=sqlite:///{folder}/pairs.db", f"--pairs={pairs}"]
+            command = script_command(interpreter, "ask_tell", f"{name}-pairs", *options)
+            found = json.loads(
+                subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            )
+        print(
+            f"{name:<8} {found['cpu'] * 1e3:8.2f} ms CPU {found['wall'] * 1e3:8.2f} ms wall per"
+            " pair"
+        )
+
+
+def scrimp_worker(url: str, seconds: float) -> tuple[int, float, int]:
+    """Return the pairs done in the time, CPU seconds, and decisions that were repeated."""
+    import scrimp
+    from scrimp.study import ledger
+
+    study, decide, decided = scrimp.load_study("ask-tell", storage=url), ledger.next_decision, [0]
+
+    def watched(*arguments: Any) -> Any:
+        decided[0] += 1
+        return decide(*arguments)
+
+    ledger.next_decision = watched
+    done, cpu, _ = counted(lambda: study.tell(study.ask(), 0.5), seconds)
+    return done, cpu, decided[0] - done - 1
+
+
+def bare_worker(url: str, seconds: float) -> tuple[int, float, int]:
+    """Return the same figures for two bare transactions per pair."""
+    import psycopg
+
+    rng = np.random.default_rng()
+    with psycopg.connect(url, autocommit=True) as connection:
+
+        def pair() -> None:
+            config = json.dumps(dict(zip(NAMES, rng.random(10).tolist(), strict=True)))
+            with connection.transaction():
+                numbered = connection.execute(
+                    "UPDATE bare_study SET trials = trials + 1 RETURNING trials"
+                ).fetchone()
+                assert numbered is not None
+                connection.execute("INSERT INTO bare_trials VALUES (%s, %s)", (numbered[0], config))
+            connection.execute(
+                "UPDATE bare_trials SET value = %s WHERE id = %s", (0.5, numbered[0])
+            )
+
+        return counted(pair, seconds)
+
+
+def counted(pair: Any, seconds: float) -> tuple[int, float, int]:
+    """Count the pairs done in the time, from the moment that all workers are ready.
+
+    Return the count, CPU seconds, and 0 repeated decisions.
+    """
+    pair()
+    print("ready", flush=True)
+    sys.stdin.readline()
+    done, end, cpu = 0, time.monotonic() + seconds, time.process_time()
+    while time.monotonic() < end:
+        pair()
+        done += 1
+    return done, time.process_time() - cpu, 0
+
+
+def together(kind: str, url: str, workers: int, seconds: float) -> tuple[float, float, float]:
+    """Return pairs per second of all workers, CPU seconds per pair, and repeated decisions."""
+    command = script_command(
+        sys.executable, "ask_tell", kind, f"--url={url}", f"--seconds={seconds}"
+    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    running = [subprocess.Popen(command, text=True, **pipes) for _ in range(workers)]  # type: ignore[call-overload]
+    for process in running:
+        assert process.stdout.readline() == "ready\n"
+    for process in running:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    done, cpu, vain = np.sum([json.loads(process.communicate()[0]) for process in running], axis=0)
+    return done / seconds, cpu / done, vain
+
+
+def postgres(workers: int, seconds: float, fsync: str) -> None:
+    import psycopg
+
+    import scrimp
+    from tests.tools.postgres_server import PrivateServer
+
+    with PrivateServer(f"fsync={fsync}") as server:
+        url = server.url("pairs")
+        space = scrimp.Space(**{name: scrimp.Float(0, 1) for name in NAMES})
+        scrimp.create_study("ask-tell", space, method="random", storage=url, seed=0)
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("CREATE TABLE bare_study (trials bigint)")
+            connection.execute("INSERT INTO bare_study VALUES (0)")
+            connection.execute(
+                "CREATE TABLE bare_trials (id bigint PRIMARY KEY, config text, value float8)"
+            )
+        rates: dict[str, list[tuple[float, float, float]]] = {"bare": [], "scrimp": []}
+        for _ in range(2):  # in turns, so that other load affects both
+            for kind in rates:
+                rates[kind].append(together(f"{kind}-worker", url, workers, seconds / 2))
+    (bare, bare_cpu, _), (ours, our_cpu, vain) = (
+        np.mean(rates["bare"], axis=0),
+        np.mean(rates["scrimp"], axis=0),
+    )
+    print(
+        f"{workers} workers: bare {bare:.0f} pairs/s, scrimp {ours:.0f} pairs/s,"
+        f" {100 * ours / bare:.0f} %"
+    )
+    print(
+        f"CPU of the workers: bare {bare_cpu * 1e3:.2f} ms, scrimp {our_cpu * 1e3:.2f} ms per pair"
+    )
+    print(f"{2 * vain:.0f} decisions were taken in vain")
+
+
+def large(trials: int) -> None:
+    """Print the CPU seconds to open a large study and to ask it for the first time.
+
+    Later pairs are compared with those of an empty study.
+    """
+    import scrimp
+    from scrimp.study_log.events import BudgetGranted, Decided, Event, Reported, TrialAdded
+
+    with tempfile.TemporaryDirectory() as folder:
+        url = f"sqlite:///{folder}/large.db"
+        space = scrimp.Space(**{name: scrimp.Float(0, 1) for name in NAMES})
+        study = scrimp.create_study("large", space, method="random", storage=url, seed=0)
+        rows = np.random.default_rng(0).random((trials, len(NAMES))).tolist()
+        for begin in range(0, trials, 5000):
+            batch: list[Event] = []
+            for trial in range(begin, min(begin + 5000, trials)):
+                config = dict(zip(NAMES, rows[trial], strict=True))
+                batch += [
+                    Decided(decision=trial, seen=1 + 4 * trial),
+                    TrialAdded(trial=trial, config=config),
+                ]
+                batch += [
+                    BudgetGranted(trial=trial, budget=1.0),
+                    Reported(trial=trial, step=1.0, metrics={"value": 0.5}),
+                ]
+            study._ledger.store.append(batch)
+        marks = [time.process_time()]
+        study = scrimp.load_study("large", storage=url)
+        marks.append(time.process_time())
+        study.tell(study.ask(), 0.5)
+        marks.append(time.process_time())
+        empty = scrimp.create_study("empty", space, method="random", storage=url, seed=0)
+        pairs: dict[str, list[float]] = {"large": [], "empty": []}
+        for _ in range(5):  # in turns, so that other load affects both
+            pairs["large"].append(timed(lambda: study.tell(study.ask(), 0.5), 100)["cpu"])
+            pairs["empty"].append(timed(lambda: empty.tell(empty.ask(), 0.5), 100)["cpu"])
+        opened, first = np.diff(marks)
+        print(f"{trials} trials: opened in {opened:.2f} s, first pair {first:.2f} s CPU")
+        print(
+            ", ".join(
+                f"{name} study {min(times) * 1e3:.2f} ms CPU per pair"
+                for name, times in pairs.items()
+            )
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what")
+    parser.add_argument("--url", default="")
+    parser.add_argument("--pairs", type=int, default=300)
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--workers", type=int, default=32)
+    parser.add_argument("--fsync", default="on")
+    parser.add_argument("--trials", type=int, default=100_000)
+    options = parser.parse_args()
+    match options.what:
+        case "sqlite":
+            sqlite(options.pairs)
+        case "postgres":
+            postgres(options.workers, options.seconds, options.fsync)
+        case "open":
+            large(options.trials)
+        case "scrimp-pairs" | "optuna-pairs":
+            run = {"scrimp-pairs": scrimp_pairs, "optuna-pairs": optuna_pairs}[options.what]
+            print(json.dumps(run(options.url, options.pairs)))
+        case "scrimp-worker" | "bare-worker":
+            work = {"scrimp-worker": scrimp_worker, "bare-worker": bare_worker}[options.what]
+            print(json.dumps(work(options.url, options.seconds)))
+        case other:
+            parser.error(f"{other!r} is not one of sqlite, postgres, open")
+
+
+if __name__ == "__main__":
+    main()

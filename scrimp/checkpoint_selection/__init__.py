@@ -1,0 +1,1 @@
+"""Selection of the best training checkpoint over many benchmarks, from few evaluations."""

@@ -1,0 +1,356 @@
+"""Checkpoint selection as a policy: the next cell of the table, as a function of a selection's log.
+
+A selection is a study whose configurations are cells, ``{"checkpoint": 2000, "task": "mmlu"}``,
+each with a budget of one. The space lists checkpoints and tasks, the record of the method has the
+rest (costs, weights, ...), and `CellStopRule` says when it ends. Leases, lost workers, numbered
+decisions and replay are therefore those of any study.
+
+    rule = CellStopRule(share=0.1, loss=0.001)
+    stop_reason(rule, table, LossCheck(cells=120, loss=0.0004), [LossCheck(105, 0.0005)])
+
+A ``loss`` in a rule is the expected loss of the recommendation. Small losses are stated too small
+on real tables, because chosen cells flatter the model that chose them. So twice the loss must be
+below the threshold, at two checks with a tenth more cells between them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict, cast
+
+import msgspec
+import numpy as np
+
+from scrimp.checkpoint_selection.question_policy import (
+    decide_questions,
+    is_race,
+    question_scores,
+    recommend_race,
+)
+from scrimp.checkpoint_selection.score_table import LARGEST_SCORE, Checkpoint, Entry, ScoreTable
+from scrimp.checkpoint_selection.selection_numbers import NUMBERS
+from scrimp.errors import MethodError, StudyError
+from scrimp.json_values import JsonObject, Scalar
+from scrimp.methods.policy import Decision, Policy, Start
+from scrimp.schedulers.scheduler import Finish, Wait
+from scrimp.space.parameter import Categorical
+from scrimp.space.space import Space
+from scrimp.study_log.decision_record import DecisionRecord, Fit, LossCheck
+from scrimp.study_log.history import History
+from scrimp.study_log.trial import Trial
+from scrimp.threads import one_thread
+
+if TYPE_CHECKING:  # these load SciPy
+    from scrimp.checkpoint_selection.posterior import TablePosterior
+    from scrimp.checkpoint_selection.recommendation import Recommendation
+    from scrimp.checkpoint_selection.row_means import RowMeans
+    from scrimp.checkpoint_selection.selector import Selector
+    from scrimp.surrogates.surrogate import Array
+
+
+GRID = "grid"
+"""The name under which a selection records the fit of its model."""
+
+
+@dataclass(frozen=True)
+class CellStopRule:
+    """A stop rule: a ``share`` of all cells, a ``budget`` of cost, an expected ``loss`` in units of
+    the score, or a ``loss_per_cost`` of the cells that remain.
+
+    The first that is met ends the selection; without any it ends when every cell is measured.
+    """
+
+    share: float | None = None
+    budget: float | None = None
+    loss: float | None = None
+    loss_per_cost: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("share", "budget", "loss", "loss_per_cost"):
+            value = getattr(self, name)
+            if value is not None and not value > 0.0:
+                raise MethodError(f"{name} is {value}; it must be above zero")
+        if self.share is not None and self.share > 1.0:
+            raise MethodError(f"share is {self.share}; it must be between 0 and 1, the whole table")
+
+
+def stop_reason(
+    rule: CellStopRule,
+    table: ScoreTable,
+    check: LossCheck | None,
+    earlier: Sequence[LossCheck] = (),
+) -> str | None:
+    """Return why to stop now, or None. ``check`` is the present check of the loss, None if the
+    method states no loss."""
+    tried = int((table.seen | table.failed).sum())
+    if tried == table.scores.size:
+        return "every cell has been measured"
+    if rule.share is not None and tried >= rule.share * table.scores.size:
+        return f"{tried} of {table.scores.size} cells have been measured, the share {rule.share:g}"
+    if rule.budget is not None and table.spent >= rule.budget:
+        return f"{table.spent:g} of the budget {rule.budget:g} are spent"
+    if check is None:
+        return None
+    total = float(table.costs.sum()) * table.shape[0]
+    remaining = (total if rule.budget is None else min(rule.budget, total)) - table.spent
+    limits = [rule.loss] if rule.loss is not None else []
+    if rule.loss_per_cost is not None:
+        limits.append(rule.loss_per_cost * remaining)
+    before = [past for past in earlier if past.cells * NUMBERS.check_growth <= check.cells]
+    for limit in limits if before else []:
+        if NUMBERS.loss_caution * max(check.loss, before[-1].loss) < limit:
+            return f"the expected loss {check.loss:.2g} is small at two checks, against {limit:.2g}"
+    return None
+
+
+def cell_space(checkpoints: tuple[Checkpoint, ...], tasks: tuple[str, ...]) -> Space:
+    """Return the space whose configurations are the cells."""
+    return Space(checkpoint=Categorical(checkpoints), task=Categorical(tasks))
+
+
+class SelectionSettings(TypedDict):
+    """The settings in the record of a selection's method; 0.1.0 did not write the last three."""
+
+    ordered: bool
+    weights: Mapping[str, float]
+    costs: Mapping[str, float]
+    scales: Mapping[str, float]
+    stderr: bool
+    tolerance: float
+    directions: NotRequired[Mapping[str, str]]
+    options: NotRequired[JsonObject]
+    questions: NotRequired[Mapping[str, int]]
+    load_cost: NotRequired[float]
+    answer: NotRequired[Literal["measured", "smooth"]]
+
+
+def recorded_settings(history: History) -> SelectionSettings:
+    """Return the settings that a selection was created with."""
+    return cast("SelectionSettings", history.method["settings"])
+
+
+def empty_table(
+    checkpoints: tuple[Checkpoint, ...], tasks: tuple[str, ...], settings: SelectionSettings
+) -> ScoreTable:
+    """Return the table without scores for these settings."""
+    table = ScoreTable.empty(
+        checkpoints,
+        tasks,
+        ordered=settings["ordered"],
+        weights=settings["weights"],
+        costs=settings["costs"],
+        scales=settings["scales"],
+    )
+    return table.with_directions(settings.get("directions", {}))
+
+
+def score_table(history: History) -> ScoreTable:
+    """Return the scores so far, the latest of each cell; a score beyond `LARGEST_SCORE` counts as
+    failed."""
+    space = history.problem.space
+    table = empty_table(_checkpoints(space), _tasks(space), recorded_settings(history))
+    if is_race(history):
+        return table.with_scores(question_scores(history), replacing=True)
+    scores: dict[tuple[Checkpoint, str], Entry] = {}
+    failed: dict[tuple[Checkpoint, str], None] = {}
+    for trial in history.trials:
+        checkpoint, task = cell_of(trial)
+        if trial.last is not None and trial.value is not None and abs(trial.value) <= LARGEST_SCORE:
+            scores[checkpoint, task] = (
+                checkpoint,
+                task,
+                trial.value,
+                trial.last.stderr.get(history.problem.metric),
+            )
+        elif trial.finished:
+            failed[checkpoint, task] = None
+    return table.with_scores(scores.values(), replacing=True).with_failures(failed)
+
+
+def cell_of(trial: Trial) -> tuple[Checkpoint, str]:
+    """Return the cell that a trial measures."""
+    return trial.config["checkpoint"], trial.config["task"]
+
+
+def pending_cells(history: History) -> list[tuple[Checkpoint, str]]:
+    """Return the cells under evaluation, in the order in which they were handed out."""
+    return [cell_of(trial) for trial in history.with_status("running", "stale")]
+
+
+def stop_rule(history: History) -> CellStopRule:
+    """Return the recorded stop rule."""
+    stop = history.limits.stop
+    return CellStopRule() if stop is None else CellStopRule(**msgspec.structs.asdict(stop))
+
+
+def selector_of(history: History) -> "Selector":
+    """Return the selector of a selection's recorded settings."""
+    from scrimp.checkpoint_selection.selector import Selector, SelectorSettings
+
+    settings = recorded_settings(history)
+    return Selector(
+        SelectorSettings(
+            method=str(history.method["name"]),
+            seed=history.problem.seed,
+            planned=_planned(history, stop_rule(history)),
+            stderr=settings["stderr"],
+            tolerance=settings["tolerance"],
+            options=settings.get("options") or {},
+            answer=settings.get("answer", "measured"),
+        )
+    )
+
+
+def recommendation(history: History) -> "Recommendation":
+    """Return the answer that the scores so far support."""
+    if is_race(history):
+        return recommend_race(history)
+    selector = selector_of(history)
+    with one_thread():
+        return selector.recommend(score_table(history), _memory(history))
+
+
+def believed_means(history: History, refit: bool = True) -> "RowMeans | None":
+    """Return the posterior of the row means; None without a model or without a score. With
+    ``refit`` hyperparameters are fitted to all scores, otherwise they are those of the decisions."""
+    selector = selector_of(history)
+    growth = 1.0 if refit else selector.settings.refit
+    with one_thread():
+        return selector.believe(score_table(history), _memory(history), growth)
+
+
+def posterior(history: History, refit: bool = False) -> "TablePosterior":
+    """Return means and standard deviations of all cells and of the checkpoints' averages."""
+    from scrimp.checkpoint_selection.posterior import posterior_of
+
+    coordinate = selector_of(history).method.coordinate
+    return posterior_of(needed_belief(history, refit), coordinate)
+
+
+def correlations(history: History, kernel: bool = False) -> "Array":
+    """Return the correlations of the tasks over the run (J, J)."""
+    return needed_belief(history).fitted.task_correlations(kernel=kernel)
+
+
+def needed_belief(history: History, refit: bool = False) -> "RowMeans":
+    """Return the posterior of the row means; raise `StudyError` if there is none."""
+    means = believed_means(history, refit)
+    if means is not None:
+        return means
+    name, method = history.created.name, history.method["name"]
+    if selector_of(history).method.model is None:
+        raise StudyError(
+            f"selection {name!r} uses {method!r}, which has no model of the scores; use kg"
+        )
+    raise StudyError(
+        f"selection {name!r} has no score yet, so its model predicts nothing; measure or tell some"
+        " cells first"
+    )
+
+
+@dataclass(frozen=True)
+class CellPolicy(Policy):
+    """The policy of a selection: decides by the recorded method."""
+
+    def decide(self, history: History, rng: np.random.Generator) -> Decision:
+        """Return the next cell; cells under evaluation count as spent, their scores as unknown."""
+        if is_race(history):
+            return decide_questions(history)
+        ending, checks = _ending(history)
+        if ending is not None:
+            return Decision(ending)
+        table = score_table(history)
+        pending = [table.cell(*cell) for cell in pending_cells(history)]
+        selector = selector_of(history)
+        # Limited again here, because the models may load SciPy only now.
+        with one_thread():
+            decision = selector.decide(table, pending, rng, memory=_memory(history))
+        checkpoint, task = table.label(decision.cells[0])
+        # A fit is recorded once.
+        new = None if decision.fit == _memory(history) else decision.fit
+        fit = None if new is None else {GRID: new}
+        record = DecisionRecord(reason=decision.reasons[0], fit=fit, checks=checks)
+        return Decision(Start({"checkpoint": checkpoint, "task": task}, 1.0), record)
+
+    def outline(self, history: History, rng: np.random.Generator) -> Decision:
+        """Return the ending that `decide` would return, or a start of any cell if there is none."""
+        if is_race(history):
+            return decide_questions(history)
+        ending, _ = _ending(history)
+        if ending is not None:
+            return Decision(ending)
+        space = history.problem.space
+        return Decision(
+            Start({name: _choices(space, name)[0] for name in ("checkpoint", "task")}, 1.0)
+        )
+
+
+def _ending(history: History) -> tuple[Wait | Finish | None, tuple[LossCheck, ...] | None]:
+    """Return why no cell is handed out, or None, and the checks to record. A model is fitted only
+    if a check is due."""
+    table = score_table(history)
+    pending = [table.cell(*cell) for cell in pending_cells(history)]
+    rule, selector = stop_rule(history), selector_of(history)
+    handed_out = table.with_failures(table.label(cell) for cell in pending)
+    reason = stop_reason(rule, handed_out, None)
+    if reason is None and not selector.has_more(table, pending):
+        reason = (
+            "there is one checkpoint only"
+            if table.shape[0] == 1
+            else "the method asks for no further cell"
+        )
+    if reason is not None:
+        return Wait(reason) if pending else Finish(reason), None
+    if rule.loss is None and rule.loss_per_cost is None:
+        return None, None
+    earlier = history.recorded.checks or ()
+    check = _check(selector, table, _memory(history), earlier)
+    reason = stop_reason(rule, table, check, earlier)
+    if reason is not None:
+        return Finish(reason), None
+    return None, None if check is None else (*earlier[-1:], check)
+
+
+def _check(
+    selector: "Selector", table: ScoreTable, memory: Fit | None, earlier: Sequence[LossCheck]
+) -> LossCheck | None:
+    """Return the expected loss now if a tenth more cells are measured than at the last check, else
+    None."""
+    cells = int(table.seen.sum())
+    if cells < NUMBERS.check_growth * (earlier[-1].cells if earlier else 1):
+        return None
+    with one_thread():
+        loss = selector.recommend(table, memory).expected_loss
+    return None if loss is None else LossCheck(cells, loss)
+
+
+def _memory(history: History) -> Fit | None:
+    """Return the latest recorded fit of the grid's model."""
+    return (history.recorded.fit or {}).get(GRID)
+
+
+def _choices(space: Space, name: str) -> tuple[Scalar, ...]:
+    parameter = space[name]
+    assert isinstance(parameter, Categorical)
+    return tuple(parameter.choices)
+
+
+def _checkpoints(space: Space) -> tuple[Checkpoint, ...]:
+    return tuple(choice for choice in _choices(space, "checkpoint") if choice is not None)
+
+
+def _tasks(space: Space) -> tuple[str, ...]:
+    return tuple(map(str, _choices(space, "task")))
+
+
+def _planned(history: History, rule: CellStopRule) -> int | None:
+    """Return the total number of cells that the stop rule allows, if it says."""
+    space, costs = history.problem.space, recorded_settings(history)["costs"]
+    tasks = _tasks(space)
+    plans = []
+    if rule.share is not None:
+        plans.append(max(round(rule.share * space.size), 1))
+    if rule.budget is not None:
+        plans.append(
+            max(int(rule.budget * len(tasks) / sum(costs.get(task, 1.0) for task in tasks)), 1)
+        )
+    return min(plans, default=None)

@@ -1,0 +1,347 @@
+"""Checkpoint selection by question: the race as a policy over a selection's log.
+
+A cell, ``{"checkpoint": 2000, "task": "arc"}``, is a trial whose budget is counted in questions: a
+grant of 40 means that the checkpoint answers the first 40 questions of the task, in the random order
+that the seed fixes. A cell pauses after its round and resumes with a larger grant in the next one.
+So leases, lost workers, numbered decisions and replay are those of any study, and no question is
+asked twice. The answers of a report stand in its event, packed (`pack_answers`).
+"""
+
+import base64
+import binascii
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypedDict, cast
+
+import numpy as np
+
+from scrimp.checkpoint_selection.question_race import (
+    NUMBERS,
+    Array,
+    QuestionRace,
+    Questions,
+    question_orders,
+)
+from scrimp.checkpoint_selection.score_table import Checkpoint
+from scrimp.errors import ReportError, StudyError
+from scrimp.executors.live_trial import LiveTrial
+from scrimp.methods.policy import Decision, Start
+from scrimp.schedulers.scheduler import Finish, Resume, Wait
+from scrimp.space.parameter import Categorical
+from scrimp.study_log.decision_record import AskedInRound, DecisionRecord
+from scrimp.study_log.events import Ended, Event, Reported, Retried
+from scrimp.study_log.fold import Fold
+from scrimp.study_log.history import History
+from scrimp.study_log.limits import StopSettings
+from scrimp.study_log.problem import Problem
+from scrimp.study_log.trial import Trial
+from scrimp.threads import one_thread
+
+if TYPE_CHECKING:  # these load SciPy
+    from scrimp.checkpoint_selection.race_posterior import RacePosterior
+    from scrimp.checkpoint_selection.recommendation import Recommendation
+
+RACE = "race"
+"""The name of the method, in the record of a selection."""
+
+ANSWERS_PER_CHECKPOINT = 8
+"""Budget of the first race of a selection without a budget, in questions for each checkpoint; the
+next races have twice the budget of the one before."""
+
+MIN_ROUNDS = 4
+"""Rounds of a race in which loading a checkpoint is expensive, at least."""
+
+
+def pack_answers(values: Sequence[float] | Array) -> str:
+    """Return answers as text: one bit each if all are 0 or 1, else 32-bit floats; base64.
+
+    >>> pack_answers([1, 0, 1]), unpack_answers(pack_answers([1, 0, 1]), 3).tolist()
+    ('boA==', [1.0, 0.0, 1.0])
+    """
+    numbers = np.asarray(values, float)
+    if np.isin(numbers, (0.0, 1.0)).all():
+        packed, kind = np.packbits(numbers.astype(bool)).tobytes(), "b"
+    else:
+        packed, kind = numbers.astype("<f4").tobytes(), "f"
+    return kind + base64.b64encode(packed).decode()
+
+
+def unpack_answers(text: str, count: int) -> Array | None:
+    """Return the ``count`` answers of a text (count,); None if it does not hold as many numbers."""
+    try:
+        packed = base64.b64decode(text[1:], validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    if text[:1] == "b" and len(packed) == math.ceil(count / 8):
+        return np.unpackbits(np.frombuffer(packed, np.uint8), count=count).astype(float)
+    if text[:1] == "f" and len(packed) == 4 * count:
+        numbers = np.frombuffer(packed, "<f4").astype(float)
+        return numbers if np.isfinite(numbers).all() else None
+    return None
+
+
+def checked_answers(
+    result: object, questions: Sequence[int], checkpoint: object, task: str
+) -> Array:
+    """Return answers as an array; `ReportError` unless there is one number for each question."""
+    try:
+        answers = np.asarray(result, float)
+    except (TypeError, ValueError):
+        answers = np.empty((0, 0))
+    if answers.shape != (len(questions),):
+        raise ReportError(
+            f"answers of checkpoint {checkpoint!r} to {task!r} are {str(result)[:80]!r}; return one"
+            f" number for each of the {len(questions)} questions, in their order"
+        )
+    if not np.isfinite(answers).all():
+        place = int(np.flatnonzero(~np.isfinite(answers))[0])
+        raise ReportError(
+            f"the answer of checkpoint {checkpoint!r} to question {questions[place]} of {task!r} is"
+            f" {answers[place]}; score a missing answer as 0"
+        )
+    return answers
+
+
+@dataclass(frozen=True)
+class QuestionEvaluation:
+    """A function of checkpoint, task and questions as the objective of a trial."""
+
+    function: Callable[[Checkpoint, str, list[int]], object]
+    tasks: tuple[str, ...]
+    sizes: tuple[int, ...]
+    seed: int
+
+    def __call__(self, trial: LiveTrial) -> None:
+        checkpoint, task = trial.params["checkpoint"], str(trial.params["task"])
+        order = question_orders(self.sizes, self.seed)[self.tasks.index(task)]
+        questions = order[int(trial.begin) : int(trial.budget)].tolist()
+        result = self.function(checkpoint, task, questions)
+        answers = checked_answers(result, questions, checkpoint, task)
+        trial.report_answers(float(answers.mean()), pack_answers(answers))
+
+
+@dataclass
+class RaceState:
+    """A race, and the trial of every cell that was asked, by row and task."""
+
+    race: QuestionRace
+    trials: dict[tuple[int, int], int]
+
+
+@dataclass(frozen=True)
+class RaceFold(Fold[RaceState]):
+    """The race of a selection: a function of its settings and of the answers in the log."""
+
+    checkpoints: tuple[Checkpoint, ...]
+    tasks: tuple[str, ...]
+    questions: Questions
+    signs: tuple[float, ...]
+    seed: int
+    budget: float = math.inf
+    rounds: int | None = None
+
+    def begin(self, problem: Problem) -> RaceState:
+        """Return the race before any answer."""
+        rows = len(self.checkpoints)
+        return RaceState(
+            QuestionRace(self.questions, rows, self.budget, self.seed, self.rounds), {}
+        )
+
+    def step(
+        self, state: RaceState, event: Event, before: Trial | None, trial: Trial | None
+    ) -> None:
+        """Take in the answers of a report; a cell that failed takes its checkpoint out of the race."""
+        if trial is None or trial.config["checkpoint"] not in self.checkpoints:
+            return
+        race = state.race
+        row = self.checkpoints.index(trial.config["checkpoint"])
+        task = self.tasks.index(str(trial.config["task"]))
+        state.trials[row, task] = trial.id
+        asked = int(race.counts[row, task])
+        if isinstance(event, Reported) and int(trial.budget) > asked:
+            answers = unpack_answers(event.answers, int(trial.budget) - asked)
+            if answers is not None:
+                race.record(row, task, self.signs[task] * answers)
+        elif isinstance(event, Ended) and trial.status == "failed":
+            race.failed.add(row)
+        elif isinstance(event, Retried):
+            race.failed.discard(row)
+        race.advance()
+
+    @property
+    def total(self) -> float:
+        """The cost of all answers."""
+        sizes = np.asarray(self.questions.sizes, float)
+        return float(sizes @ self.questions.prices) * len(self.checkpoints)
+
+
+def is_race(history: History) -> bool:
+    """True if a selection asks by question."""
+    return history.method.get("name") == RACE
+
+
+def race_of(history: History) -> tuple[RaceFold, RaceState]:
+    """Return the race and its settings. Without a budget there are races of doubling budgets on the
+    same answers; this is the first that has not ended."""
+    stop = history.limits.stop or StopSettings()
+    settings = race_settings(history)
+    limits = [] if stop.share is None else [stop.share * settings.total]
+    limits += [] if stop.budget is None else [stop.budget]
+    if limits:
+        return _at_budget(history, settings, min(*limits, settings.total))
+    rows, price = len(settings.checkpoints), float(settings.questions.prices.mean())
+    budget = ANSWERS_PER_CHECKPOINT * rows * price
+    while True:
+        fold, state = _at_budget(history, settings, min(budget, settings.total))
+        if state.race.round is not None or budget >= settings.total:
+            return fold, state
+        budget *= 2.0
+
+
+def _at_budget(history: History, settings: RaceFold, budget: float) -> tuple[RaceFold, RaceState]:
+    """Return the race with this budget. Loading a checkpoint once per round must not take more than
+    a fifth of the budget, so costly loads mean fewer rounds: a race of R rounds loads about
+    R (N - 1) / ln N checkpoints."""
+    load = _recorded(history)["load_cost"]
+    rows, rounds = len(settings.checkpoints), None
+    if load > 0.0 and rows > 1:
+        loads = (rows - 1) / math.log(rows)
+        rounds = max(min(NUMBERS.rounds, int(0.2 * budget / (load * loads))), MIN_ROUNDS)
+    fold = replace(settings, budget=budget, rounds=rounds)
+    return fold, history.derive(fold)
+
+
+class RaceSettings(TypedDict):
+    """The settings of a race in the record of a selection's method, by task."""
+
+    ordered: bool
+    questions: Mapping[str, int]
+    weights: Mapping[str, float]
+    costs: Mapping[str, float]
+    directions: Mapping[str, str]
+    load_cost: float
+
+
+def _recorded(history: History) -> RaceSettings:
+    return cast("RaceSettings", history.method["settings"])
+
+
+def race_settings(history: History) -> RaceFold:
+    """Return the settings of a race as they are recorded, without its budget."""
+    settings, space = _recorded(history), history.problem.space
+    checkpoint, task = space["checkpoint"], space["task"]
+    assert isinstance(checkpoint, Categorical) and isinstance(task, Categorical)
+    tasks = tuple(map(str, task.choices))
+    weights, costs, directions = settings["weights"], settings["costs"], settings["directions"]
+    return RaceFold(
+        checkpoints=tuple(choice for choice in checkpoint.choices if choice is not None),
+        tasks=tasks,
+        questions=Questions(
+            sizes=tuple(int(settings["questions"][name]) for name in tasks),
+            weights=tuple(float(weights.get(name, 1.0)) for name in tasks),
+            costs=tuple(float(costs.get(name, 1.0)) for name in tasks),
+        ),
+        signs=tuple(-1.0 if directions.get(name) == "minimize" else 1.0 for name in tasks),
+        seed=history.problem.seed,
+    )
+
+
+def questions_asked(history: History, trial: Trial) -> list[int]:
+    """Return the questions that a trial was granted and has not answered, as places in the task."""
+    settings = race_settings(history)
+    order = question_orders(settings.questions.sizes, settings.seed)
+    place = settings.tasks.index(str(trial.config["task"]))
+    return [int(question) for question in order[place][int(trial.budget) : int(trial.granted)]]
+
+
+def question_scores(history: History) -> Iterator[tuple[Checkpoint, str, float, float]]:
+    """Yield checkpoint, task, mean and standard error of every cell with an answer, in the user's
+    direction."""
+    fold, state = race_of(history)
+    for row, task in np.argwhere(state.race.counts > 0):
+        count = int(state.race.counts[row, task])
+        own = fold.signs[task] * state.race.block(np.array([row]), task, count)[0]
+        left = 1.0 - count / fold.questions.sizes[task]
+        spread = float(np.sqrt((own.var() * count + 0.25) / (count + 1.0) / count * left))
+        yield fold.checkpoints[row], fold.tasks[task], float(own.mean()), spread
+
+
+def decide_questions(history: History) -> Decision:
+    """Return the next part of the round that no one is answering."""
+    fold, state = race_of(history)
+    race = state.race
+    reason = _ending(history, fold, race)
+    running = {trial.id for trial in history.with_status("running", "stale")}
+    if reason is not None:
+        return Decision(Wait(reason) if running else Finish(reason))
+    rows = race.alive
+    for part in race.open_parts():
+        trial = state.trials.get((part.row, part.task))
+        if trial in running:
+            continue
+        record = DecisionRecord(
+            reason=AskedInRound(len(race.past_rounds), len(rows), len(fold.checkpoints))
+        )
+        if trial is not None:
+            return Decision(Resume(trial, float(part.end)), record)
+        cell = {"checkpoint": fold.checkpoints[part.row], "task": fold.tasks[part.task]}
+        return Decision(Start(cell, float(part.end)), record)
+    return Decision(Wait("the questions of this round are being answered"))
+
+
+def _ending(history: History, fold: RaceFold, race: QuestionRace) -> str | None:
+    """Return why no further question is asked, or None."""
+    if len(fold.checkpoints) == 1:
+        return "there is one checkpoint only"
+    if not len(race.alive):
+        return "every checkpoint has failed"
+    if race.round is None:
+        if (race.counts[race.alive] >= race.sizes).all():
+            return "the remaining checkpoints have answered every question"
+        return f"{race.spent:g} of the budget {fold.budget:g} are spent"
+    limit = None if history.limits.stop is None else history.limits.stop.loss
+    if limit is None or not race.counts.any():
+        return None
+    # Only between rounds: all rows in the race have answered the same questions.
+    begun = (race.counts[race.alive] > race.counts[race.alive].min(0)).any()
+    loss = None if begun else stated(history, fold, race).expected_loss
+    if loss is not None and loss <= limit:
+        return f"the expected loss {loss:.2g} is below {limit:.2g}"
+    return None
+
+
+def stated(history: History, fold: RaceFold, race: QuestionRace) -> "RacePosterior":
+    """Return the statement about the leader of a race."""
+    from scrimp.checkpoint_selection.race_posterior import race_posterior
+
+    with one_thread():
+        return race_posterior(race, _recorded(history)["ordered"])
+
+
+def recommend_race(history: History) -> "Recommendation":
+    """Return the leader of the race as a recommendation."""
+    from scrimp.checkpoint_selection.recommendation import Recommendation
+
+    fold, state = race_of(history)
+    race = state.race
+    if not race.counts.any():
+        raise StudyError("no question has been answered yet; ask and tell some first")
+    statement = stated(history, fold, race)
+    others = race.best(race.alive, 2)
+    sign = fold.signs[0] if len(set(fold.signs)) == 1 else 1.0
+    low, high = sorted(sign * end for end in statement.interval)
+    return Recommendation(
+        checkpoint=fold.checkpoints[statement.row],
+        underlying=fold.checkpoints[int(np.argmax(statement.mean))],
+        expected_score=sign * statement.score,
+        standard_error=statement.standard_error,
+        expected_loss=statement.expected_loss,
+        probability_best=statement.probability_best,
+        runner_up=fold.checkpoints[int(others[1])] if len(others) > 1 else None,
+        spent=race.spent,
+        tolerance=0.0,
+        interval=(low, high),
+        asked=int(race.counts.sum()),
+        answers=int(race.sizes.sum()) * len(fold.checkpoints),
+    )

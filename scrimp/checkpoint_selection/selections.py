@@ -1,0 +1,263 @@
+"""Create and load selections by name and storage URL, or select in one call."""
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
+
+from scrimp.checkpoint_selection.cell_policy import (
+    SelectionSettings,
+    cell_space,
+    empty_table,
+    recorded_settings,
+)
+from scrimp.checkpoint_selection.question_policy import RACE
+from scrimp.checkpoint_selection.score_table import Checkpoint
+from scrimp.checkpoint_selection.selection import METRIC, Selection, plain_checkpoint
+from scrimp.checks import is_number, is_whole
+from scrimp.errors import StudyError
+from scrimp.json_values import Json, JsonObject, Scalar
+from scrimp.methods.named_methods import Method, read_method
+from scrimp.storage.store import Storage
+from scrimp.study.studies import beginning, checkpoint_root, storage_at
+from scrimp.study_log.problem import Budget, Direction, Problem
+
+if TYPE_CHECKING:  # this loads SciPy
+    from scrimp.checkpoint_selection.recommendation import Recommendation
+
+
+class RunOptions(TypedDict, total=False):
+    """The options that `select_checkpoint` passes to `Selection.run`."""
+
+    budget: float | None
+    loss: float | None
+    loss_per_cost: float | None
+    workers: int
+    gpus_per_worker: int
+    timeout: float | None
+    time_limit: float | None
+    progress: bool | None
+
+
+class SelectionOptions(RunOptions, total=False):
+    """The options of `select_checkpoint`; the others go to `create_selection`."""
+
+    name: str
+    cost: Mapping[str, float] | None
+    weights: Mapping[str, float] | None
+    scales: Mapping[str, float] | None
+    directions: Mapping[str, Direction] | None
+    ordered: bool
+    load_cost: float
+    method: str | Method | Mapping[str, object]
+    use_stderr: bool
+    tolerance: float
+    answer: Literal["measured", "smooth"]
+    storage: str | Storage | None
+    load_if_exists: bool
+
+
+def create_selection(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
+    name: str,
+    *,
+    checkpoints: Sequence[Checkpoint],
+    tasks: Sequence[str] | Mapping[str, int | None],
+    cost: Mapping[str, float] | None = None,
+    weights: Mapping[str, float] | None = None,
+    scales: Mapping[str, float] | None = None,
+    directions: Mapping[str, Direction] | None = None,
+    ordered: bool = True,
+    method: str | Method | Mapping[str, object] = "auto",
+    use_stderr: bool = True,
+    tolerance: float = 0.002,
+    answer: Literal["measured", "smooth"] = "measured",
+    load_cost: float = 0.0,
+    storage: str | Storage | None = None,
+    load_if_exists: bool = False,
+    seed: int | None = None,
+) -> Selection:
+    """Create a selection, or with ``load_if_exists`` load the one of that name and add the
+    checkpoints it lacks.
+
+    Checkpoints that are numbers are training steps; names are in the order of the run, unless
+    ``ordered=False``, as for different models. Per task, 1 by default: ``cost`` of one cell,
+    ``weights`` in the mean, ``scales`` (units of the scores). ``directions``: with {"perplexity":
+    "minimize"} lower is better, and the task counts with its negative in the mean. ``method`` may
+    have settings: "ei-icm:rank=full,diagonal=true,coordinate=log". ``use_stderr=False``: do not
+    count the standard errors you tell. ``tolerance``: how much worse than the best still counts as
+    best, in units of the score. ``answer="smooth"``: recommend the checkpoint with the best smooth
+    curve, measured or not, instead of the best mean score.
+
+    ``tasks={"arc": 1172, "gsm8k": 1319}`` gives the number of questions of each task, and the
+    selection asks by question: `ask` returns (checkpoint, task, questions), and the method is
+    ``race``. None or 1 stands for a benchmark that is only run as a whole. ``cost`` is then per
+    question, and ``load_cost`` that of loading a checkpoint, in the same unit.
+    """
+    sizes = _sizes(tasks)
+    place, asked = storage_at(storage), _method(read_method(method), sizes)
+    settings: SelectionSettings = {
+        "costs": _plain(cost),
+        "weights": _plain(weights),
+        "scales": _plain(scales),
+        "ordered": bool(ordered),
+        "stderr": bool(use_stderr),
+        "tolerance": _tolerance(tolerance),
+        "directions": dict(directions or {}),
+        "options": dict(asked.settings),
+        "answer": answer,
+    }
+    if answer not in ("measured", "smooth"):
+        raise StudyError(f"answer is {answer!r}; it must be 'measured' or 'smooth'")
+    if sizes:
+        settings["questions"] = sizes
+        settings["load_cost"] = float(load_cost)
+    record: dict[str, Json] = {"name": asked.name, "settings": cast("JsonObject", settings)}
+    labels = _labels(checkpoints)
+    names = _task_names(tasks)
+    # Raises for bad settings before anything is stored.
+    empty_table(labels, names, settings)
+    problem = Problem(
+        space=cell_space(labels, names),
+        metrics={METRIC: "maximize"},
+        budget=Budget("question", 1, max(sizes.values())) if sizes else None,
+        seed=secrets.randbelow(2**31) if seed is None else seed,
+    )
+    created = beginning(name, problem, record, kind="selection")
+    try:
+        if not (load_if_exists and name in place.names()):
+            return Selection(place.create(name, [created]), checkpoint_root(place, name))
+    except StudyError:
+        # Another process may have created it just now.
+        if not (load_if_exists and name in place.names()):
+            raise
+    selection = load_selection(name, storage=place)
+    _adopt(selection, labels, names, record, seed)
+    return selection
+
+
+def load_selection(name: str, *, storage: str | Storage | None = None) -> Selection:
+    """Load the selection of that name."""
+    place = storage_at(storage)
+    selection = Selection(place.open(name), checkpoint_root(place, name))
+    if not selection.history.is_selection:
+        raise StudyError(
+            f"{name!r} is a study, not a selection of checkpoints; open it with scrimp.load_study"
+        )
+    return selection
+
+
+def select_checkpoint(
+    evaluate: Callable[..., object],
+    checkpoints: Sequence[Checkpoint],
+    tasks: Sequence[str] | Mapping[str, int | None],
+    *,
+    share: float | None = None,
+    answers: float | None = None,
+    seed: int | None = None,
+    **options: Unpack[SelectionOptions],
+) -> "Recommendation":
+    """Find the best checkpoint by ``evaluate(checkpoint, task)`` on a ``share`` of all cells, a tenth
+    by default.
+
+    With numbers of questions, ``tasks={"arc": 1172}``, ``evaluate(checkpoint, task, questions)``
+    returns one score per question, and ``answers`` limits how many are asked: a share of all answers
+    up to 1 (a hundredth by default), a number above. Further ``options`` go to `create_selection`
+    (cost, weights, method, ...) and `Selection.run` (budget, loss, workers, ...). Without a
+    ``storage`` the selection is kept in memory.
+
+    >>> select_checkpoint(lambda step, task: -abs(step - 7), range(10), ["a", "b"], share=0.8, seed=0).checkpoint
+    7
+    """
+    given: dict[str, Any] = {**options}
+    running = {name: given.pop(name) for name in RunOptions.__annotations__ if name in given}
+    limits = (share, answers, *(running.get(name) for name in ("budget", "loss", "loss_per_cost")))
+    if all(limit is None for limit in limits):
+        share, answers = (None, 0.01) if isinstance(tasks, Mapping) else (0.1, None)
+    name = str(given.pop("name", "selection"))
+    kept = {"storage": "memory://", "load_if_exists": "storage" in given, **given}
+    selection = create_selection(name, checkpoints=checkpoints, tasks=tasks, seed=seed, **kept)
+    return selection.run(evaluate, share=share, answers=answers, **running)
+
+
+def _adopt(
+    selection: Selection,
+    checkpoints: tuple[Checkpoint, ...],
+    tasks: tuple[str, ...],
+    record: JsonObject,
+    seed: int | None,
+) -> None:
+    """Check that an existing selection has the same settings; add the checkpoints it lacks."""
+    history = selection.history
+    # Selections of 0.1.0 lack these.
+    later: JsonObject = {"directions": {}, "options": {}, "answer": "measured"}
+    known = {
+        "method": history.method["name"],
+        "tasks": selection.tasks,
+        **later,
+        **recorded_settings(history),
+    }
+    given = {"method": record["name"], "tasks": tasks, **cast("JsonObject", record["settings"])}
+    if seed is not None:
+        known["seed"], given["seed"] = history.problem.seed, seed
+    for label, value in known.items():
+        if given[label] != value:
+            raise StudyError(
+                f"selection {selection.name!r} was created with {label} {value!r}, not"
+                f" {given[label]!r}; use another name, or the same {label}"
+            )
+    selection.add_checkpoints(checkpoints)
+
+
+def _sizes(tasks: Sequence[str] | Mapping[str, int | None]) -> dict[str, int]:
+    """Return the number of questions of each task; empty for a list of tasks."""
+    if not isinstance(tasks, Mapping):
+        return {}
+    for task, size in tasks.items():
+        if size is not None and not is_whole(size, 1):
+            raise StudyError(
+                f"task {task!r} has {size!r} questions; give a whole number of at least 1, or None"
+                " for a benchmark that is only run as a whole"
+            )
+    return {task: size or 1 for task, size in tasks.items()}
+
+
+def _method(asked: Method, sizes: Mapping[str, int]) -> Method:
+    """Return the method with ``auto`` resolved: ``race`` by question, else ``kg``."""
+    from scrimp.checkpoint_selection.methods import find_method
+
+    by_question = any(size > 1 for size in sizes.values())
+    if asked.name == "auto":
+        asked = Method(RACE if by_question else "kg", **asked.settings)
+    if asked.name == RACE and by_question and not asked.settings:
+        return asked
+    if asked.name == RACE or by_question:
+        raise StudyError(
+            f"method {asked.name!r} does not fit these tasks: {RACE!r} asks by question, and needs"
+            ' tasks={"arc": 1172, ...}; the others take a list of tasks'
+        )
+    return Method(find_method(asked.name, asked.settings).name, **asked.settings)
+
+
+def _labels(checkpoints: Sequence[Scalar]) -> tuple[Checkpoint, ...]:
+    if isinstance(checkpoints, str):
+        raise StudyError(
+            f"checkpoints is the text {checkpoints!r}; give a list of names or training steps"
+        )
+    return tuple(plain_checkpoint(each) for each in checkpoints)
+
+
+def _task_names(tasks: Sequence[str] | Mapping[str, int | None]) -> tuple[str, ...]:
+    if isinstance(tasks, str) or not all(isinstance(task, str) and task for task in tasks):
+        raise StudyError(f"tasks is {tasks!r}; give a list of names")
+    return tuple(tasks)
+
+
+def _tolerance(value: float) -> float:
+    if not is_number(value) or not 0 <= value < float("inf"):
+        raise StudyError(
+            f"tolerance is {value!r}; it must be a number of at least 0, in units of the score"
+        )
+    return float(value)
+
+
+def _plain(given: Mapping[str, float] | None) -> dict[str, float]:
+    return {task: float(value) for task, value in (given or {}).items()}

@@ -1,0 +1,41 @@
+"""Arguments and options that several commands share."""
+
+from typing import Annotated
+
+import typer
+
+from scrimp.plugins.plugins import VARIABLE, name_plugins
+
+
+def _imported(names: list[str] | None) -> list[str]:
+    """Import the named modules before the command begins."""
+    return list(name_plugins(names or []))
+
+
+def words_of(text: str) -> list[str]:
+    """Split a list of names at commas.
+
+    >>> words_of("gp, random,")
+    ['gp', 'random']
+    """
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="Name of the study.")]
+StorageOption = Annotated[
+    str,
+    typer.Option("--storage", help="URL of the storage.", envvar="SCRIMP_STORAGE"),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+PluginOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--plugin",
+        metavar="MODULE",
+        callback=_imported,
+        help=(
+            "Module that registers kernels, acquisitions, models, methods or storages; repeat for"
+            f" several. Also {VARIABLE}=a,b."
+        ),
+    ),
+]

@@ -1,0 +1,1 @@
+"""Studies as text and HTML: the live terminal, tables, notebook cards."""

@@ -1,0 +1,239 @@
+"""The trials of a study as a table of text: selected, sorted, with the columns that fit.
+
+table = trial_table(record, TableQuery(top=10, sort="best"))
+fitted(table, width=80)             # one line per trial; .left_out names the columns without room
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from scrimp.checks import did_you_mean
+from scrimp.display.figures import number, shortened_text
+from scrimp.errors import StudyError
+from scrimp.json_values import Json
+from scrimp.study_log.messages import headline, printable
+from scrimp.study_log.record import StudyRecord
+from scrimp.study_log.standings import standings
+from scrimp.study_log.trial import STATUSES, Trial
+
+FIXED = ("trial", "status", "best", "last", "budget")
+"""The first columns, which every study has."""
+
+EXTRA = ("front", "feasible", "cost", "attempts", "worker", "note", "error")
+"""Columns that are shown on request; ``error`` also if there is one, and ``front`` with several
+metrics. A parameter, metric or attribute of the same name takes precedence; the errors are then
+called ``failure``."""
+
+COLUMN_GAP = 2
+"""Spaces between two columns."""
+
+MIN_ERROR_COLUMNS = 20
+"""Width that is kept for the column of errors."""
+
+
+@dataclass(frozen=True)
+class TableQuery:
+    """The trials and columns to show.
+
+    ``sort`` is a column; ``best`` and ``last`` start with the best value, other columns with the
+    smallest, and a minus sign in front reverses the order. With several metrics ``best`` starts with
+    the front (`standings`). ``top`` limits the number of trials.
+    """
+
+    top: int | None = None
+    sort: str = "best"
+    status: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+
+    def check(self, record: StudyRecord) -> None:
+        """Refuse columns and states that the study does not have."""
+        known = column_names(record)
+        for name in (*self.columns, self.sort.removeprefix("-")):
+            if name not in known:
+                hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
+                raise StudyError(f"the study has no column {name!r}{hint}")
+        for status in self.status:
+            if status not in STATUSES:
+                raise StudyError(f"status is {status!r}; it must be one of {', '.join(STATUSES)}")
+        if self.top is not None and self.top < 1:
+            raise StudyError(f"top is {self.top}; ask for at least one trial")
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """``rows`` of cells under ``columns``; ``matching``: the number of matching trials, shown or
+    not; ``left_out``: columns without room; ``messages``: the column of errors."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    matching: int
+    left_out: tuple[str, ...] = ()
+    messages: str = "error"
+
+
+def column_names(record: StudyRecord) -> tuple[str, ...]:
+    """Return all possible columns of a study: fixed ones, parameters, metrics, attributes, extras."""
+    names = (*FIXED, *_own_names(record), *EXTRA, _messages_name(record))
+    return tuple(dict.fromkeys(names))
+
+
+def _own_names(record: StudyRecord) -> dict[str, None]:
+    """Return the parameters, metrics and attributes of a study, in this order."""
+    metrics = (name for trial in record.trials if trial.last for name in trial.last.metrics)
+    attributes = (name for trial in record.trials for name in trial.user_attrs)
+    problem = record.problem
+    return dict.fromkeys([*problem.space, *problem.metrics, *metrics, *attributes])
+
+
+def _messages_name(record: StudyRecord) -> str:
+    """Return the name of the column of errors: ``error``, unless the study has that name."""
+    own = _own_names(record)
+    return next(name for name in ("error", "failure", "failure message") if name not in own)
+
+
+def selected_trials(record: StudyRecord, query: TableQuery) -> list[Trial]:
+    """Return all matching trials, sorted; those without a value come last."""
+    query.check(record)
+    trials = [trial for trial in record.trials if not query.status or trial.status in query.status]
+    name, backwards = query.sort.removeprefix("-"), query.sort.startswith("-")
+    by_place = record.problem.several and name == "best"
+    value = _place_reader(record) if by_place else _reader(record, name)
+    sign = record.problem.sign if name in ("best", "last") and not by_place else 1.0
+    best = None if record.best is None else record.best["trial"]
+
+    def key(trial: Trial) -> tuple[int, float | str]:
+        found = value(trial)
+        return (0, sign * float(found)) if isinstance(found, int | float) else (1, str(found))
+
+    known = [trial for trial in trials if value(trial) is not None]
+    # Of equal trials, the best one of the study comes first.
+    known.sort(key=lambda trial: trial.id != best)
+    return [
+        *sorted(known, key=key, reverse=backwards),
+        *(trial for trial in trials if value(trial) is None),
+    ]
+
+
+def trial_table(record: StudyRecord, query: TableQuery) -> TextTable:
+    """Return the table of a query with all its columns; `fitted` drops those without room."""
+    matching = selected_trials(record, query)
+    shown = matching if query.top is None else matching[: query.top]
+    columns = query.columns or _usual_columns(record, shown)
+    readers = [_reader(record, name) for name in columns]
+    rows = [tuple(printable(number(read(trial), 5)) for read in readers) for trial in shown]
+    messages = _messages_name(record)
+    return TextTable(tuple(columns), tuple(rows), len(matching), messages=messages)
+
+
+def _usual_columns(record: StudyRecord, shown: Sequence[Trial]) -> tuple[str, ...]:
+    """Return the columns to show by default."""
+    problem = record.problem
+    # Without budgets, the last value is the best one.
+    left_out = ("budget", "last") if problem.budget is None else ()
+    fixed = [name for name in FIXED if name not in left_out]
+    if problem.several:
+        fixed = [name for name in fixed if name not in ("best", "last")]
+        fixed += ["front", *problem.metrics]
+    if problem.constraints:
+        fixed.append("feasible")
+    searched = problem.space.searched
+    metrics = [name for name in problem.constraints if name not in (*fixed, *searched)]
+    failed = [_messages_name(record)] * any(_error(trial) for trial in shown)
+    return (*fixed, *searched, *metrics, *failed)
+
+
+def _place_reader(record: StudyRecord) -> Callable[[Trial], float | None]:
+    """Return a function that gives the place of a trial's last report among those of all trials."""
+    held = {trial.id: trial.last for trial in record.trials if trial.last is not None}
+    places = dict(zip(held, standings(list(held.values())), strict=True))
+    return lambda trial: places.get(trial.id)
+
+
+def _error(trial: Trial) -> str | None:
+    failed = trial.status in ("failed", "stale") and trial.message
+    return headline(trial.message)[:200] if failed else None
+
+
+def _reader(record: StudyRecord, name: str) -> Callable[[Trial], Json]:
+    """Return a function that reads a column of a trial; None where the trial has no value."""
+    front = {member["trial"] for member in record.front or ()}
+    fixed: Mapping[str, Callable[[Trial], Json]] = {
+        "trial": lambda trial: trial.id,
+        "status": lambda trial: trial.status,
+        "best": lambda trial: trial.best,
+        "last": lambda trial: trial.value,
+        "budget": lambda trial: trial.budget,
+        "feasible": lambda trial: ("no", "yes")[trial.last.feasible] if trial.last else None,
+        "front": lambda trial: ("no", "yes")[trial.id in front],
+        "cost": lambda trial: trial.cost,
+        "attempts": lambda trial: trial.attempt,
+        "worker": lambda trial: trial.worker or None,
+        "note": lambda trial: trial.note or None,
+        _messages_name(record): _error,
+    }
+    if name in FIXED or (name in fixed and name not in _own_names(record)):
+        return fixed[name]
+    if name in record.problem.space:
+        return lambda trial: trial.config.get(name)
+
+    def metric_or_attribute(trial: Trial) -> Json:
+        if trial.last is not None and name in trial.last.metrics:
+            return trial.last.metrics[name]
+        return trial.user_attrs.get(name)
+
+    return metric_or_attribute
+
+
+def fitted(table: TextTable, width: int) -> TextTable:
+    """Return the table with the columns that fit into ``width``, in order; the errors get the rest,
+    cut between words."""
+    widths = {
+        name: max(len(name), *(len(row[place]) for row in table.rows), 1)
+        for place, name in enumerate(table.columns)
+    }
+    error = table.messages in table.columns
+    room = width - ((MIN_ERROR_COLUMNS + COLUMN_GAP) if error else 0)
+    kept: list[str] = []
+    for name in table.columns:
+        if name == table.messages:
+            continue
+        needed = widths[name] + (COLUMN_GAP if kept else 0)
+        if needed <= room:
+            kept.append(name)
+            room -= needed
+    left_out = tuple(name for name in table.columns if name not in (*kept, table.messages))
+    columns = (*kept, *([table.messages] if error else []))
+    places = [table.columns.index(name) for name in columns]
+    most = room + MIN_ERROR_COLUMNS
+    rows = [
+        tuple(
+            shortened_text(row[place], most)
+            if table.columns[place] == table.messages
+            else row[place]
+            for place in places
+        )
+        for row in table.rows
+    ]
+    return replace(table, columns=columns, rows=tuple(rows), left_out=left_out)
+
+
+def padded_lines(table: TextTable) -> list[tuple[str, ...]]:
+    """Return header and rows with every cell as wide as its column; numbers are right-aligned."""
+    lines = [table.columns, *table.rows]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(table.columns))]
+    right = [all(_numeric(row[place]) for row in table.rows) for place in range(len(table.columns))]
+    return [
+        tuple(
+            cell.rjust(wide) if end else cell.ljust(wide)
+            for cell, wide, end in zip(line, widths, right, strict=True)
+        )
+        for line in lines
+    ]
+
+
+def _numeric(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return cell == "-"
+    return True

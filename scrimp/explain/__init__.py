@@ -1,0 +1,1 @@
+"""Explanations of decisions, and replay of them from the log."""

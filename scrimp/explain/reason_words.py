@@ -1,0 +1,467 @@
+"""The record of a decision in sentences: its reason, its data, and the runner-up.
+
+`scrimp.study_log.decision_record` lists what a decision may record. Each function reads one part of
+it and returns whole sentences, none if nothing was recorded.
+"""
+
+import math
+from collections.abc import Mapping
+
+from scrimp.checks import nearly_equal
+from scrimp.display.explanation import Competitor
+from scrimp.freeze_thaw.curve_process import SHARED_PARAMETERS
+from scrimp.json_values import JsonObject
+from scrimp.methods.named_methods import Method, chosen_settings
+from scrimp.study_log.decision_record import (
+    AheadOfHalf,
+    AskedInRound,
+    BestCell,
+    DecisionRecord,
+    DrawnAtRandom,
+    FirstCell,
+    FirstDesign,
+    Fit,
+    FromDensity,
+    FromPortfolio,
+    Gain,
+    Grant,
+    Growth,
+    Horizon,
+    InBracket,
+    Modelled,
+    Promoted,
+    Queued,
+    Race,
+    Reason,
+    Recommended,
+    Said,
+    Scouted,
+    Sides,
+    Sources,
+    SpreadOut,
+    TakenUpAgain,
+    Told,
+)
+from scrimp.study_log.problem import Problem
+from scrimp.study_log.trial import Trial
+
+WORDS: Mapping[type, str] = {
+    FirstDesign: "It belongs to the first design: configurations spread over the space before a"
+    " model can learn anything.",
+    Queued: "A user queued it, and the queue comes before the method.",
+    TakenUpAgain: "Its last attempt was interrupted, so it was resumed.",
+    FromPortfolio: "It belongs to the portfolio of past studies: configurations that did well in"
+    " them are tried first.",
+    Recommended: "Past studies recommend it.",
+    SpreadOut: "No finite value was reported yet, so there was no model: it is one more point spread"
+    " over the space.",
+    DrawnAtRandom: "It was drawn at random, as some decisions are.",
+    Scouted: "It is a random configuration: when many trials share the best value or are predicted"
+    " to reach it, some decisions are random.",
+    AheadOfHalf: "It was in the better half of its level, so it continued to the next one without a"
+    " model.",
+    FirstCell: "It belongs to the method's first cells, which are spread over the run.",
+    Told: "A user told its result without asking for it.",
+}
+"""Reasons that read the same in every study."""
+
+MODELLESS = {
+    "random": "It was drawn at random.",
+    "sobol": "It is the next point of a Sobol sequence, which fills the space evenly.",
+    "grid": "It is the next point of the grid.",
+}
+"""Reasons of methods without a model."""
+
+SCORES = {
+    "log-ei": "the logarithm of the expected improvement in the model's units",
+    "ei": "the expected improvement",
+    "pi": "the probability of improvement",
+    "ucb": "the optimistic bound",
+    "freeze-thaw": "the number of standard deviations by which its prediction exceeds the target",
+}
+"""Descriptions of scores, by acquisition; freeze-thaw has its own."""
+
+ACQUISITIONS = {
+    "task-prior": "log-ei",
+    "freeze-thaw": "freeze-thaw",
+}
+"""The acquisition of a method whose settings do not name one."""
+
+OF_CURVES = ("mobster", "sync-mobster", "hypertune", "dyhpo")
+"""First letters of the methods that model the loss alone; violated constraints count as its worst
+values."""
+
+
+def score_words(
+    record: DecisionRecord, method: JsonObject, problem: Problem, failures: int = 0
+) -> str:
+    """Describe the score of a decision; empty if decisions of one study use different scores.
+
+    After ``failures`` a Gaussian process multiplies its score by the probability of success, as by
+    that of feasibility, and the product is a logarithm.
+    """
+    settings = method.get("settings")
+    given = settings if isinstance(settings, Mapping) else {}
+    own = chosen_settings(Method(str(method["name"]), **given)).get("acquisition")
+    name = str(own or ACQUISITIONS.get(str(method["name"]), ""))
+    if not name:
+        return ""
+    if name == "freeze-thaw" and problem.several:
+        return "the logarithm of its expected addition to the front, as a share of the hypervolume"
+    if name == "freeze-thaw" and isinstance(asked := _question(record), Gain):
+        return "the logarithm of the expected improvement" + _per_unit(asked, problem)
+    if name == "freeze-thaw":
+        return SCORES["log-ei" if isinstance(asked, Race) else name]
+    score, reason = SCORES.get(name, f"the acquisition {name!r}"), record.reason
+    if isinstance(reason, Modelled) and reason.each is not None:
+        score = "the logarithm of its expected addition to the front"
+    elif isinstance(reason, Modelled) and reason.weights is not None:
+        score += ", for one trade-off of the metrics"
+    if str(method["name"]).startswith(OF_CURVES):
+        return score
+    cost = problem.cost is not None or given.get("cost_function") is not None
+    weights = ["the constraints"] * bool(problem.constraints) + ["the cost"] * cost
+    if failures and name != "thompson":
+        weights.insert(0, "the probability that it does not fail")
+    guessed = any(parameter.prior is not None for parameter in problem.space.values())
+    if guessed and name != "thompson" and str(method["name"]) != "task-prior":
+        weights.append("the guesses of the user")
+    weighed = f", weighted by {' and '.join(weights)}" if weights else ""
+    if weighed and name in ("ei", "pi", "ucb"):
+        weighed += ", as a logarithm"
+    return score + weighed
+
+
+def _per_unit(question: Gain, problem: Problem) -> str:
+    """Describe the unit that a gain is divided by; empty without one."""
+    if not question.per_unit or problem.budget is None:
+        return ""
+    if question.per_cost and problem.cost is not None:
+        return f" for each unit of {problem.cost}"
+    return f" for each {'second' if question.per_cost else problem.budget.name} of training"
+
+
+def _question(record: DecisionRecord) -> Race | Horizon | Gain | Growth | None:
+    """Return the criterion of a learning-curve method, if one decided."""
+    return record.reason.question if isinstance(record.reason, Modelled) else None
+
+
+def by_chance(record: DecisionRecord) -> bool:
+    """Return True if the score is a distance from a target in standard deviations, and therefore a
+    probability."""
+    question = _question(record)
+    return isinstance(question, Horizon) and question.threshold is not None
+
+
+def why(record: DecisionRecord, problem: Problem, method: str, new: bool, budget: float) -> str:
+    """Return the reason for a decision, as a sentence."""
+    amount = "the whole training" if problem.budget is None else problem.budget.amount(budget)
+    reason = record.reason
+    if isinstance(reason, Modelled) and reason.question is not None:
+        return _asked(reason, problem)
+    if new and isinstance(reason, FromDensity):
+        return "It was drawn from a density of the good trials."
+    if isinstance(reason, Told) and reason.what == "confirmation":
+        return "It repeats a configuration to confirm a verdict: is the best better than noise?"
+    if isinstance(reason, FirstDesign) and reason.guessed:
+        return "It is the guess of the user, which is tried before a model can learn anything."
+    for said in (reason, record.grant):
+        words = WORDS.get(type(said), "") or _particular(said, amount, new)
+        if words:
+            return words
+    match reason:
+        case Modelled(exploring=True):
+            return (
+                "Nothing had improved for a while, so this decision explored another region, by an"
+                " optimistic bound of the model."
+            )
+        case Modelled():
+            return "A model of the values so far chose it, as the most promising configuration."
+    if new and method in MODELLESS:
+        return MODELLESS[method]
+    return (
+        f"The method chose it and gave it {amount}."
+        if new
+        else f"The method continued it to {amount}."
+    )
+
+
+def _asked(reason: Modelled, problem: Problem) -> str:
+    """Return the reason of a learning-curve method."""
+    if isinstance(reason.question, Race):
+        front = problem.several
+        aim = "add most to the front" if front else "improve most on the best value"
+        return (
+            f"Early in the study, the trial that is expected to {aim} at its next level is trained"
+            " next: it was this one."
+        )
+    by = step_words(reason, problem)
+    if isinstance(reason.question, Growth):
+        return f"It had the largest expected addition to the front{by}."
+    if isinstance(reason.question, Gain):
+        beaten = f"the best {problem.metric} so far"
+        if reason.question.best is not None:
+            beaten += f", {problem.sign * reason.question.best:.4g},"
+        return (
+            f"It had the largest expected improvement on {beaten}{by}"
+            f"{_per_unit(reason.question, problem)}."
+        )
+    if reason.question is None or reason.question.threshold is None:
+        return f"It was the most likely to come close to feasible{by}."
+    return f"It was the most likely to beat the best {problem.metric} so far{by}."
+
+
+def step_words(reason: Modelled, problem: Problem) -> str:
+    """Describe the step of the model's prediction, counted from the start of the trial."""
+    told = reason.expected or next(iter((reason.each or {}).values()), None)
+    step = None if told is None else told.step
+    return "" if problem.budget is None or step is None else f" by {problem.budget.name} {step:g}"
+
+
+def _particular(said: Reason | Grant | None, amount: str, new: bool) -> str:
+    """Return a reason that has values of this decision; empty for others."""
+    match said:
+        case Promoted(level):
+            return f"Its value was within the cutoff at {level:g}, so it was promoted to {amount}."
+        case InBracket(bracket, None):
+            return (
+                "A worker was free and no trial could be promoted, so a new one started in bracket"
+                f" {bracket} with {amount}."
+            )
+        case InBracket(bracket, level) if new:
+            return (
+                f"Level {level:g} of bracket {bracket} had a free place, so a new trial started"
+                f" with {amount}."
+            )
+        case InBracket(bracket):
+            return (
+                f"It was among the best of its rung in bracket {bracket}: it continued to {amount}."
+            )
+        case BestCell(rule, value, opens):
+            among = "among the tasks without a score" if opens else f"per unit of cost by {rule}"
+            log = "" if value is None else f" (its logarithm is {value:.4g})"
+            return f"It is the most valuable cell {among}{log}."
+        case AskedInRound(number, alive, checkpoints):
+            return (
+                f"Round {number}: the {alive} checkpoints still in the race, of {checkpoints}, answer"
+                " the same questions."
+            )
+        case Said(text) if text:
+            return f"{text[0].upper()}{text[1:]}."
+    return ""
+
+
+def belief_lines(
+    record: DecisionRecord, problem: Problem, trial: Trial, best: float | None = None
+) -> list[str]:
+    """Compare the prediction of the model with the result.
+
+    Models of curves predict no loss below the lowest one they have seen, mostly the ``best`` so far:
+    a band that ends there means that value or better.
+    """
+    reason = record.reason
+    if not isinstance(reason, Modelled) or reason.expected is None:
+        return []
+    expected = reason.expected
+    ends = [expected.loss if end is None else end for end in (expected.low, expected.high)]
+    good, bad = min(ends), max(ends)
+    step = reason.at if expected.step is None else expected.step
+    after = ""
+    if problem.budget is not None and step is not None:
+        after = f" after {problem.budget.amount(step)}"
+    value, worst = problem.sign * expected.loss, problem.sign * bad
+    if reason.question is not None and _is_floor(good, reason, best):
+        new = _at_best(good, best)
+        floor = "a new best" if new else f"{problem.sign * good:.4g} or better"
+        line = f"{problem.metric} {value:.4g}{after}, anything from {floor} to {worst:.4g}"
+        if expected.loss <= good + ROUNDING_TOLERANCE * abs(good):
+            said = f"a new best {problem.metric}" if new else f"{problem.metric} {floor}"
+            line = f"{said}{after}, and {worst:.4g} at worst"
+        return [f"The model expected {line} (two standard deviations)."]
+    low, high = sorted((problem.sign * good, worst))
+    band = f"between {low:.4g} and {high:.4g} (two standard deviations)"
+    lines = [f"The model expected {problem.metric} {value:.4g}{after}, {band}."]
+    if problem.budget is None and trial.loss is not None:
+        came = problem.sign * trial.loss
+        lines.append(
+            f"The result was {came:.4g}, {_compared(problem.sign * came, problem.sign, low, high)}."
+        )
+    return lines
+
+
+ROUNDING_TOLERANCE = 2e-6
+"""Relative rounding error of recorded numbers, which have six digits."""
+
+
+def _at_best(loss: float, best: float | None) -> bool:
+    """Return True if a recorded loss is at least as good as the best one."""
+    return best is not None and loss <= best + ROUNDING_TOLERANCE * abs(best)
+
+
+def _is_floor(good: float, reason: Modelled, best: float | None) -> bool:
+    """Return True if the good end of a band is the lowest loss that the model knows: the best, its
+    own prediction, or where the bands of others end too."""
+    others = (rival.expected.low for rival in reason.rivals or () if rival.expected is not None)
+    assert reason.expected is not None
+    known = [reason.expected.loss, *(low for low in others if low is not None)]
+    return _at_best(good, best) or any(
+        abs(low - good) <= ROUNDING_TOLERANCE * abs(good) for low in known
+    )
+
+
+def _compared(loss: float, sign: float, low: float, high: float) -> str:
+    best, worst = sorted((sign * low, sign * high))
+    if best <= loss <= worst:
+        return "as expected"
+    return "better than expected" if loss < best else "worse than expected"
+
+
+def model_lines(record: DecisionRecord, problem: Problem) -> list[str]:
+    """Describe the fit of the model, and the parameters along which the metric changes fastest and
+    slowest."""
+    fit = next(iter((record.fit or {}).values()), None)
+    if fit is None:
+        return []
+    lines = [f"The model was fitted for this decision, to {fit.n} observations."]
+    order = _by_scale(_length_scales(fit, problem))
+    if len(order) > 1:
+        lines.append(
+            f"By the model, {problem.metric} changes fastest along {order[0]}, slowest along"
+            f" {order[-1]}."
+        )
+    return lines
+
+
+def depends_words(record: DecisionRecord, problem: Problem) -> str:
+    """Name the two parameters along which the metric changes fastest; empty if unknown."""
+    fit = next(iter((record.fit or {}).values()), None)
+    pairs = [] if fit is None else _length_scales(fit, problem)
+    names = problem.space.searched
+    theta = () if record.curves is None else record.curves.fits[0].theta
+    if len(theta) == len(names) + SHARED_PARAMETERS:
+        # The logarithms of the length-scales come first.
+        pairs = list(zip(theta, names, strict=False))
+    order = _by_scale(pairs)
+    if len(order) < 2:
+        return ""
+    return f", in which {problem.metric} changes fastest along {order[0]}, then {order[1]},"
+
+
+def _length_scales(fit: Fit, problem: Problem) -> list[tuple[float, str]]:
+    """Return the recorded length-scale of each parameter that has one."""
+    scales, names = fit.length_scales, problem.space.searched
+    if len(scales) != len(names):
+        return []
+    return [(scale, name) for scale, name in zip(scales, names, strict=True) if scale is not None]
+
+
+def _by_scale(pairs: list[tuple[float, str]]) -> list[str]:
+    return [name for _, name in sorted(pairs, key=lambda pair: pair[0])]
+
+
+def competitors_of(record: DecisionRecord, trial: Trial) -> list[Competitor]:
+    """Return the other candidates, best first, each once, without the chosen one."""
+    rivals = record.reason.rivals if isinstance(record.reason, Modelled) else None
+    found: dict[str, float | None] = {}
+    for rival in rivals or ():
+        text = config_text(rival.config or {}) if rival.trial is None else f"trial {rival.trial}"
+        if rival.trial != trial.id and not nearly_equal(rival.config or {}, trial.config):
+            found.setdefault(text, rival.score)
+    return [{"text": text, "score": score} for text, score in found.items()]
+
+
+def score_lines(record: DecisionRecord, words: str, trial: Trial) -> list[str]:
+    """Return the score of the decision with its description, and the runner-up."""
+    reason = record.reason
+    if not isinstance(reason, Modelled) or reason.score is None:
+        return []
+    what = f" ({words})" if words and not reason.exploring else ""
+    odds = by_chance(record)
+    lines = [f"Its score was the highest: {reason.score:.4g}{what}."]
+    if odds:
+        lines = [f"Its chance was the best: {chance(reason.score)}."]
+    if reason.sides is not None:
+        return [*lines, *_side_lines(reason.sides)]
+    ranked = competitors_of(record, trial)
+    if ranked:
+        second = ranked[0]
+        rated = "" if second["score"] is None else f", with {second['score']:.4g}"
+        if odds and second["score"] is not None:
+            rated = f", with {chance(second['score'])}"
+        more = f"; {counted(len(ranked) - 1, 'more')} recorded" if len(ranked) > 1 else ""
+        lines.append(f"The runner-up was {second['text']}{rated}{more}.")
+    elif reason.rivals is not None:
+        lines.append(
+            "There was no runner-up: every search for a better score ended at this configuration."
+        )
+    return lines
+
+
+def _side_lines(sides: Sides) -> list[str]:
+    named = (("paused trials", sides.paused), ("new configurations", sides.new))
+    return [
+        f"There was no {name[:-1]} to choose from."
+        if score is None
+        else f"The best of the {name} had {score:.4g}."
+        for name, score in named
+    ]
+
+
+def other_lines(record: DecisionRecord) -> list[str]:
+    """Return sentences on densities and on the weights of past studies."""
+    lines = []
+    match record.reason:
+        case FromDensity(level, trials):
+            lines.append(
+                "In its region good trials are dense and others are not, among"
+                f" {counted(trials, 'trial')} compared at budget {level:g}."
+            )
+        case FirstDesign(int() as needed):
+            lines.append(f"The method needs {needed} comparable trials before it learns from them.")
+    if record.sources is None:
+        return lines
+    listed = sorted(record.sources.weights.items(), key=lambda item: -item[1])
+    shown = [f"{name} {weight:.0%}" for name, weight in listed if weight >= 0.005][:5]
+    if shown:
+        lines.append(f"Weights of studies: {', '.join(shown)}.")
+    return lines + _past_lines(record.sources)
+
+
+def _past_lines(sources: Sources) -> list[str]:
+    """Return sentences on past studies that could not be used, or only in part."""
+    lines = [f"{line[:1].upper()}{line[1:]}." for line in sources.left_out]
+    unlearnable = [repr(name) for name in sources.unlearnable]
+    if unlearnable:
+        more = f" and {len(unlearnable) - 5} more" if len(unlearnable) > 5 else ""
+        lines.append(
+            f"The values of past studies {', '.join(unlearnable[:5])}{more} cannot be predicted"
+            " from their configurations (too few trials or too much noise), so they do not count."
+        )
+    return lines
+
+
+def chance(score: float) -> str:
+    """Return Phi(score), the probability of exceeding a target that is so many deviations away.
+
+    >>> chance(0.0), chance(0.1502), chance(-4.0)
+    ('50%', '56%', 'under 1%')
+    """
+    share = 0.5 * math.erfc(-score / math.sqrt(2.0))
+    return "under 1%" if share < 0.01 else "over 99%" if share > 0.99 else f"{share:.0%}"
+
+
+def counted(count: float, noun: str) -> str:
+    """Format a count with its noun.
+
+    >>> counted(1, "trial"), counted(2, "trial"), counted(2, "more")
+    ('1 trial', '2 trials', '2 more')
+    """
+    return f"{count:g} {noun}{'' if count == 1 or noun == 'more' else 's'}"
+
+
+def config_text(config: Mapping[str, object]) -> str:
+    """Format a configuration on one line."""
+    return ", ".join(
+        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
+        for name, value in config.items()
+    )

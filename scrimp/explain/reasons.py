@@ -1,0 +1,423 @@
+"""Explain a trial: the reasons for its configuration and its budgets, from the records in the log.
+
+Every grant is a decision that recorded what it saw and why it chose (`scrimp.explain.reason_words`).
+Only three things are computed again, because no decision records them: the rank of a trial when it
+was granted more, the answer of a checkpoint selection at that time, and, for a study that learned
+from others, the choice of the same model without them.
+
+The summary has two sentences: how the trial started with its ranks over time, and why it got its
+last budget. Sentences on constraints, cost and past studies follow if the study has them. Its
+numbers can be checked against the curves: values reported by then, ranks, and cumulative budgets.
+
+    for decision in explain(study.history, 7).decisions:
+        print(*decision.lines)
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from msgspec import to_builtins
+from msgspec.structs import replace
+
+from scrimp.display.explanation import DecisionReason, Explanation
+from scrimp.display.study_words import method_words
+from scrimp.errors import ScrimpError
+from scrimp.explain.front_words import aim_lines, front_headline, metric_words
+from scrimp.explain.reason_words import (
+    belief_lines,
+    by_chance,
+    chance,
+    competitors_of,
+    config_text,
+    counted,
+    depends_words,
+    model_lines,
+    other_lines,
+    score_lines,
+    score_words,
+    step_words,
+    why,
+)
+from scrimp.explain.seen import Rank, Seen, rank_then, seen_by
+from scrimp.json_values import Config
+from scrimp.methods.named_methods import Method, build_policy
+from scrimp.methods.policy import Start
+from scrimp.study.decisions import next_decision
+from scrimp.study.outcomes import chosen_report
+from scrimp.study_log.constraints import constraint_words
+from scrimp.study_log.decision_record import DecisionRecord, Horizon, Modelled
+from scrimp.study_log.events import BudgetGranted, Decided, Event, TrialAdded
+from scrimp.study_log.history import History
+from scrimp.study_log.problem import Budget, Problem
+from scrimp.study_log.record import StudyRecord
+from scrimp.study_log.trial import Trial
+
+MAX_RANKS_SHOWN = 6
+"""Ranks over time that the summary lists."""
+
+INVALID_RECORD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+"""Exceptions of a record with content that its method would not write."""
+
+
+class Moment(NamedTuple):
+    """One decision about a trial: its record, what it saw, the trial's rank at that time, the budget
+    granted, and True if it added the trial."""
+
+    record: DecisionRecord
+    seen: Seen
+    rank: Rank | None
+    budget: float
+    new: bool
+
+
+def explain(history: History, trial: int | None = None) -> Explanation:
+    """Explain why a trial was chosen and got its budget; by default the best one, or with several
+    metrics and no weights the knee of the front."""
+    if trial is None:
+        trial = chosen_report(history)[0].id
+    shown, record = history.trial(trial), StudyRecord.of(history)
+    grants = _decisions(history, trial)
+    moments = [_moment(history, shown, *each) for each in grants]
+    without = _without_sources(history, grants)
+    return Explanation(
+        trial=trial,
+        status=shown.status,
+        params=dict(shown.config),
+        value=shown.value,
+        budget=shown.budget,
+        headline=_headline(record, shown),
+        method=method_words(record.method_record),
+        method_reason=record.method_reason,
+        decisions=tuple(
+            _decision_reason(history, shown, decided, moment)
+            for (decided, _, _), moment in zip(grants, moments, strict=True)
+        ),
+        without_sources=without,
+        summary=_summary(history, shown, moments, without),
+    )
+
+
+def _headline(record: StudyRecord, trial: Trial) -> str:
+    """Return the state of a trial, its last and best value, and its rank by the best value."""
+    problem = record.problem
+    value = "no value yet" if trial.value is None else f"{problem.metric} {trial.value:.6g}"
+    if trial.last is not None and problem.several:
+        value = metric_words(trial.last.metrics, problem)
+    after = "" if problem.budget is None else f" after {problem.budget.amount(trial.budget)}"
+    line = f"Trial {trial.id}: {trial.status}, {value}{after}"
+    if problem.several:
+        return f"{line}; {front_headline(record.history, trial)}"
+    rank = record.rank(trial)
+    if rank is None or record.best is None:
+        return line
+    if trial.best != trial.value:
+        at = next(point.step for point in trial.curve if problem.value(point.loss) == trial.best)
+        line += f", best {trial.best:.6g}" + (
+            f" after {at:g}" if problem.budget is not None else ""
+        )
+    return f"{line}; rank {rank[0]} of {rank[1]}"
+
+
+def _decisions(history: History, trial: int) -> list[tuple[Decided, BudgetGranted, bool]]:
+    """Return the record and grant of every decision about the trial, and True for the one that
+    added it."""
+    found: list[tuple[Decided, BudgetGranted, bool]] = []
+    decided: Decided | None = None
+    new = False
+    for event in history.events:
+        match event:
+            case Decided():
+                decided, new = event, False
+            case TrialAdded():
+                new = event.trial == trial
+            case BudgetGranted() if event.trial == trial and decided is not None:
+                found.append((decided, event, new))
+    return found
+
+
+def _moment(
+    history: History, trial: Trial, decided: Decided, grant: BudgetGranted, new: bool
+) -> Moment:
+    prefix = history.events[: decided.seen]
+    seen = seen_by(history.problem, prefix, trial.id)
+    if not new:
+        rank = rank_then(history.problem, prefix, trial.id, seen.reached)
+        return Moment(decided.record, seen, rank, grant.budget, new)
+    # A decision without a fit of its own used the latest one before.
+    before = (event.record for event in reversed(prefix) if isinstance(event, Decided))
+    records = (decided.record, *before)
+    fitted = next((record for record in records if record.fit or record.curves), decided.record)
+    seen = dataclasses.replace(seen, depends=depends_words(fitted, history.problem))
+    return Moment(decided.record, seen, None, grant.budget, new)
+
+
+def _decision_reason(
+    history: History, trial: Trial, decided: Decided, moment: Moment
+) -> DecisionReason:
+    """Explain one decision, or say that its record is invalid."""
+    title = _title(history.problem, moment.budget, moment.new)
+    try:
+        return _reason(history, trial, decided, moment, title)
+    except INVALID_RECORD:
+        words = "The record of this decision is not what its method writes, so it says nothing."
+        return DecisionReason(
+            decided.decision, title, moment.budget, moment.new, "", 0, 0, "", {}, lines=(words,)
+        )
+
+
+def _reason(
+    history: History, trial: Trial, decided: Decided, moment: Moment, title: str
+) -> DecisionReason:
+    record, seen, rank, budget, new = moment
+    problem, selection = history.problem, history.is_selection
+    lines = [why(record, problem, str(history.method.get("name", "")), new, budget)]
+    if rank is not None:
+        lines.append(rank.sentence(problem))
+    # The score of a single cell of a selection says little.
+    best = "" if selection else seen.best_words(problem)
+    data = f"{counted(seen.reports, 'report')} of {counted(seen.trials, 'trial')}"
+    lines.append(f"It is based on {data}{'; ' if best else ''}{best}.")
+    lines += model_lines(record, problem)
+    if isinstance(record.reason, Modelled) and record.reason.each:
+        lines += aim_lines(record.reason.each, seen.front, problem)
+    else:
+        lines += belief_lines(record, problem, trial, None if seen.best is None else seen.best[0])
+    words = score_words(record, history.method, problem, seen.failures)
+    lines += score_lines(record, words, trial)
+    lines += other_lines(record)
+    if selection:
+        lines += _answer_then(history.events[: decided.seen])
+    if record.degraded:
+        lines.append(f"Degraded: {record.degraded}.")
+    named = record.grant if record.reason is None else record.reason
+    return DecisionReason(
+        decision=decided.decision,
+        title=title,
+        budget=budget,
+        new=new,
+        reason="" if named is None else str(named.__struct_config__.tag),
+        trials_seen=seen.trials,
+        reports_seen=seen.reports,
+        degraded=record.degraded,
+        record=to_builtins(replace(record, fit=None, curves=None)),
+        competitors=tuple(competitors_of(record, trial)),
+        lines=tuple(lines),
+    )
+
+
+def _title(problem: Problem, budget: float, new: bool) -> str:
+    if problem.budget is None:
+        return "a new configuration" if new else "once more"
+    amount = problem.budget.amount(budget)
+    return f"a new configuration, granted {amount}" if new else f"more budget, {amount} in all"
+
+
+def _answer_then(events: Sequence[Event]) -> list[str]:
+    """Return the answer of a checkpoint selection before this cell."""
+    from scrimp.checkpoint_selection.cell_policy import recommendation
+
+    answer = recommendation(History.of(events))
+    if answer.expected_score is None:
+        return []
+    line = f"The answer then was checkpoint {answer.checkpoint}, mean score {answer.score_text}"
+    if answer.probability_best is None:
+        return [f"{line}."]
+    sure = f"within {answer.tolerance:g} of the best with probability {answer.probability_text}"
+    return [f"{line}: {sure}; the runner-up was {answer.runner_up}."]
+
+
+def _without_sources(
+    history: History, grants: Sequence[tuple[Decided, BudgetGranted, bool]]
+) -> Config | None:
+    """Return the choice of plain ``gp`` at the decision that added the trial; None unless the study
+    learned from others."""
+    added = [decided for decided, _, new in grants if new]
+    if not history.sources or not added:
+        return None
+    before = History.of(history.events[: added[0].seen])
+    try:
+        action = next_decision(build_policy(before.problem, Method("gp")), before).action
+    except ScrimpError:
+        return None
+    return dict(action.config) if isinstance(action, Start) else None
+
+
+def _summary(
+    history: History, trial: Trial, moments: Sequence[Moment], without: Config | None
+) -> tuple[str, ...]:
+    """Return the sentences of the summary."""
+    try:
+        lines = [_start_sentence(history, trial, moments), _why_sentence(history, trial, moments)]
+        lines += _outcome_sentences(history, trial, moments)
+    except INVALID_RECORD:
+        lines = ["The records of its decisions are not what their method writes: no reason known."]
+    if without is not None:
+        text = config_text(without)
+        lines.append(f"Without the past studies the model would have chosen {text}.")
+    return tuple(line for line in lines if line)
+
+
+def _start_sentence(history: History, trial: Trial, moments: Sequence[Moment]) -> str:
+    """Describe how a trial started, and its ranks over time."""
+    if not moments:
+        return "No decision about it is recorded: its result was told or imported."
+    record, seen, _, budget, new = moments[0]
+    begun = why(record, history.problem, str(history.method.get("name", "")), new, budget)
+    if not new:
+        begun = "Its start is not recorded."
+    elif isinstance(record.reason, Modelled):
+        begun = _modelled_sentence(history.problem, trial, record.reason, seen)
+    ranks = [moment.rank for moment in moments if moment.rank is not None]
+    if not ranks or history.problem.budget is None:
+        return begun
+    return f"{begun[:-1]}; then it was {path_words(ranks, history.problem.budget)}."
+
+
+def _modelled_sentence(problem: Problem, trial: Trial, reason: Modelled, seen: Seen) -> str:
+    """Describe the prediction of a model for a new configuration, and the best value so far."""
+    past = seen.best_words(problem)
+    begun = f"A model of {counted(seen.reports, 'report')}{seen.depends} chose it"
+    begun += f" when {past}" if past else ""
+    aims = aim_lines(reason.each, seen.front, problem)
+    if aims:
+        return f"{begun}. {aims[0]}"
+    expected = reason.expected
+    if expected is None or problem.budget is not None:
+        return f"{begun}."
+    ends = (expected.loss if end is None else end for end in (expected.low, expected.high))
+    low, high = sorted(problem.sign * end for end in ends)
+    value, band = problem.sign * expected.loss, f"between {low:.4g} and {high:.4g}"
+    came = "" if trial.value is None else f"; the result was {trial.value:.4g}"
+    if seen.best is not None and expected.loss > seen.best[0]:
+        unsure = f"{value:.4g}, but anything {band} was likely"
+        return f"{begun}: it expected {unsure}, so it was worth a try{came}."
+    return f"{begun}: it expected {value:.4g}, {band}{came}."
+
+
+def path_words(ranks: Sequence[Rank], budget: Budget) -> str:
+    """List the ranks of a trial over time: ``rank 2 of 20 after 1, 1 of 2 after 8 to 21 epochs``."""
+    stops: list[tuple[int, int, float, float]] = []
+    for rank in ranks:
+        if stops and stops[-1][:2] == (rank.place, rank.count):
+            stops[-1] = (*stops[-1][:3], rank.reached)
+        else:
+            stops.append((rank.place, rank.count, rank.reached, rank.reached))
+    said = [
+        f"{place} of {count} after {begin:g}" + (f" to {end:g}" if end > begin else "")
+        for place, count, begin, end in stops
+    ]
+    if len(said) > MAX_RANKS_SHOWN:
+        said = [*said[:2], "…", *said[2 - MAX_RANKS_SHOWN :]]
+    unit = budget.name if stops[-1][3] == 1 else budget.units
+    return f"rank {', '.join(said)} {unit}"
+
+
+def _why_sentence(history: History, trial: Trial, moments: Sequence[Moment]) -> str:
+    """Explain the last budget of a trial, with the alternative."""
+    if not moments:
+        return ""
+    problem = history.problem
+    record, seen, rank, budget, new = moments[-1]
+    reason = record.reason
+    if isinstance(reason, Modelled) and isinstance(reason.question, Horizon) and problem.budget:
+        return _chance_sentence(problem, trial, record, seen, budget)
+    others = competitors_of(record, trial)
+    instead = f"otherwise {others[0]['text']} would have been chosen" if others else ""
+    if problem.budget is None:
+        return f"{instead[0].upper()}{instead[1:]}." if instead else ""
+    if new:
+        last = f"It was given {_only_budget(history, trial, budget)}"
+    else:
+        words = why(record, problem, str(history.method.get("name", "")), new, budget)
+        if not instead and rank is not None and rank.next_trial is not None:
+            instead = f"behind it was trial {rank.next_trial} with {rank.next_value:.4g}"
+        amount = problem.budget.amount(budget)
+        last = f"It was given {amount} in all: {words[0].lower()}{words[1:-1]}"
+    return f"{last}; {instead}." if instead else f"{last}."
+
+
+def _only_budget(history: History, trial: Trial, budget: float) -> str:
+    """Describe the only budget of a trial, and which better trials were continued instead."""
+    problem = history.problem
+    assert problem.budget is not None
+    amount = problem.budget.amount(budget)
+    if budget >= problem.full_budget:
+        return f"{amount} at once, the whole training"
+    ends = {"running": "so far", "failed": "since it failed", "stale": "since its worker vanished"}
+    if trial.status in ends:
+        return f"{amount} and no more, {ends[trial.status]}"
+    own = _loss_at(trial, budget)
+    # By their losses after this budget, the worst of them last.
+    ahead = sorted(
+        (loss, -other.id)
+        for other in history.trials
+        if other.granted > budget
+        and (loss := _loss_at(other, budget)) is not None
+        and (own is None or loss < own)
+    )
+    if not ahead:
+        return f"{amount} and no more, since others were more promising"
+    loss, number = ahead[-1]
+    last = f"trial {-number} with {problem.sign * loss:.4g}"
+    if len(ahead) == 1:
+        return f"{amount} and no more: {last} was ahead of it and continued"
+    return (
+        f"{amount} and no more: {len(ahead)} trials ahead of it continued, the last of them {last}"
+    )
+
+
+def _loss_at(trial: Trial, budget: float) -> float | None:
+    """Return the loss of a trial after ``budget``."""
+    return next((point.loss for point in trial.curve if point.step >= budget), None)
+
+
+def _chance_sentence(
+    problem: Problem, trial: Trial, record: DecisionRecord, seen: Seen, budget: float
+) -> str:
+    """Explain a budget of freeze-thaw: the trial was most likely to beat the best value by a drawn
+    step."""
+    assert problem.budget is not None and isinstance(record.reason, Modelled)
+    by, score, odds = step_words(record.reason, problem), record.reason.score, by_chance(record)
+    aim = f"of becoming feasible{by}"
+    if odds and seen.best is not None:
+        loss, holder = seen.best
+        whose = "its own" if holder == trial.id else f"trial {holder}'s"
+        aim = f"of beating {whose} {problem.metric} of {problem.sign * loss:.4g}{by}"
+    rated = f", {chance(score)}," if odds and score is not None else ""
+    given = problem.budget.amount(budget)
+    last = f"It was given {given} in all, since it had the best chance{rated} {aim}"
+    others = competitors_of(record, trial)
+    if not others:
+        return f"{last}."
+    second = others[0]["score"]
+    with_ = f" ({chance(second)})" if odds and second is not None else ""
+    then = "continued" if others[0]["text"].startswith("trial ") else "started"
+    return f"{last}; otherwise {others[0]['text']}{with_} would have {then}."
+
+
+def _outcome_sentences(history: History, trial: Trial, moments: Sequence[Moment]) -> list[str]:
+    """Describe constraints, cost and past studies, if the study has them."""
+    problem, found = history.problem, []
+    if problem.constraints and trial.last is not None:
+        said = []
+        for name, rule in problem.constraints.items():
+            value = trial.last.metrics.get(name)
+            words = "not reported" if value is None else f"{value:.4g}"
+            said.append(f"{constraint_words(name, rule)}: {words}")
+        held = "All constraints hold" if trial.last.feasible else "Not all constraints hold"
+        found.append(f"{held} ({'; '.join(said)}).")
+    if problem.cost is not None and trial.cost is not None:
+        costs = sorted(other.cost for other in history.trials if other.cost is not None)
+        middle = costs[len(costs) // 2]
+        found.append(
+            f"It cost {trial.cost:.4g} {problem.cost}; the median trial cost {middle:.4g}."
+        )
+    sources = next((moment.record.sources for moment in moments if moment.new), None)
+    names = {source.study for source in history.sources}
+    weights = {} if sources is None else sources.weights
+    shares = [(weight, name) for name, weight in weights.items() if name in names]
+    if shares:
+        (most, who), total = max(shares), sum(weight for weight, _ in shares)
+        found.append(f"Past studies had a weight of {total:.0%}, most of it {who} with {most:.0%}.")
+    return found

@@ -1,0 +1,440 @@
+"""Learning curves and other reports over training: `curves` with predicted continuations, `rungs`
+over time, and `metrics`, one panel per reported metric.
+
+    scrimp.plots.curves(study)                    # the best and the newest trials
+    scrimp.plots.curves(study, trials=[3, 17])
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scrimp.errors import ScrimpError, StudyError
+from scrimp.plots import style
+from scrimp.plots.style import figure, trace, unmarked
+from scrimp.study.study import Study
+from scrimp.study_log.constraints import AtLeast, AtMost, Constraint
+from scrimp.study_log.events import BudgetGranted, Event, Reported
+from scrimp.study_log.fold import Fold
+from scrimp.study_log.history import History
+from scrimp.study_log.problem import Problem
+from scrimp.study_log.trial import STATUSES, Trial
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure, Scatter
+
+
+Array = NDArray[np.float64]
+
+MAX_CURVES = 60
+"""Curves shown by default: half of them of the best trials, half of the newest."""
+
+FORECASTS = 4
+"""Paused or running trials whose predicted continuation is shown: the best ones."""
+
+FORECAST_STEPS = 24
+
+ASTRAY = 6.0
+"""The axis is cut only where diverged runs would make it this many times as long. Larger than for
+final values, because every curve starts far from where it ends."""
+
+
+@dataclass(frozen=True)
+class CurveForecast:
+    """The predicted rest of a learning curve: values after ``steps``, with a band of two standard
+    deviations."""
+
+    steps: Array
+    mean: Array
+    low: Array
+    high: Array
+
+
+def curves(
+    study: Study,
+    trials: Sequence[int] | None = None,
+    *,
+    metric: str | None = None,
+    log: bool = False,
+) -> "Figure":
+    """Return values over budget, one line per trial: the better the trial, the stronger its line.
+    Dashed lines with a band are predicted continuations of paused and running trials.
+
+    ``metric`` shows another reported metric; ``log`` makes the value axis logarithmic.
+    """
+    history = study.history
+    chosen = style.chosen_trials(history, trials, MAX_CURVES)
+    metric = check_metric(history, metric)
+    if metric != history.problem.metric:
+        return _drawn(history, chosen, {}, metric, log)
+    open_trials = [t for t in chosen if t.status in ("paused", "running") and t.loss is not None]
+    open_trials.sort(key=lambda trial: trial.loss or 0.0)
+    return _drawn(history, chosen, _forecasts(study, open_trials[:FORECASTS]), metric, log)
+
+
+def _forecasts(study: Study, trials: Sequence[Trial]) -> Mapping[int, CurveForecast]:
+    """Return the predictions of the method's own curve model; empty if it has none or cannot fit one."""
+    if not trials or study.budget is None:
+        return {}
+    at = [np.geomspace(trial.budget, study.budget.maximum, FORECAST_STEPS) for trial in trials]
+    configs = [trial.config for trial in trials for _ in range(FORECAST_STEPS)]
+    try:
+        found = study.predict(configs, np.concatenate(at).tolist())
+    except ScrimpError:
+        return {}
+    values = np.stack([found.mean[:, 0], *found.columns[0].band(2.0)])
+    own = zip(trials, at, np.split(values, len(trials), axis=1), strict=True)
+    return {trial.id: CurveForecast(steps, *each) for trial, steps, each in own}
+
+
+def _drawn(
+    history: History,
+    chosen: Sequence[Trial],
+    forecasts: Mapping[int, CurveForecast],
+    metric: str,
+    log: bool,
+) -> "Figure":
+    from plotly.graph_objects import Figure
+
+    problem, colours = history.problem, style.line_colours(history, chosen)
+    picture = Figure()
+    best = None if history.best is None else history.best[0].id
+    for trial in chosen:
+        first = trial.id == next(iter(forecasts), None)
+        picture.add_traces(_forecast_traces(trial, forecasts.get(trial.id), first))
+        picture.add_trace(_observed(metric, trial, colours[trial.id], trial.id == best))
+    picture.add_traces(_entries({trial.status for trial in chosen}))
+    limits = add_limits(picture, problem.constraints.get(metric))
+    unit = "budget" if problem.budget is None else unmarked(problem.budget.units)
+    picture.update_xaxes(title_text=unit)
+    if problem.budget is not None and problem.full_budget > 20 * problem.budget.minimum:
+        picture.update_xaxes(
+            type="log", **style.powers(problem.budget.minimum, problem.full_budget)
+        )
+    heights = [
+        value
+        for trial in chosen
+        for point in trial.curve
+        if (value := point.metrics.get(metric)) is not None
+    ]
+    own = metric == problem.metric
+    sign = problem.sign if own else 1.0
+    axis, outside = style.value_axis([*heights, *limits], sign, log, ASTRAY)
+    picture.update_yaxes(title_text=style.metric_title(problem, metric), **axis)
+    words = _words(history, chosen, forecasts, metric)
+    title = "Learning curve" if len(chosen) == 1 else "Learning curves"
+    return figure(picture, title if own else f"{title}: {unmarked(metric)}", words + outside)
+
+
+def _words(
+    history: History, chosen: Sequence[Trial], forecasts: Mapping[int, CurveForecast], metric: str
+) -> str:
+    """Return the text alternative."""
+    shown = f"{len(chosen)} of {len(history.trials)} trials"
+    best = history.best
+    if len(chosen) <= style.MAX_OWN_COLOURS:
+        named = ", ".join(f"trial {trial.id}" for trial in chosen)
+        words = f"{unmarked(metric)} of {named}"
+    else:
+        words = f"{unmarked(metric)} of {shown}; stronger lines are better trials"
+    if best is not None and any(best[0].id == trial.id for trial in chosen):
+        after = style.after_words(history.problem, best[1].step)
+        words += f"; orange: trial {best[0].id}, the best{after and ','}{after}"
+    predicted = ", ".join(str(number) for number in forecasts)
+    return f"{words}.{f' Dashed: predicted continuations of {predicted}.' if forecasts else ''}"
+
+
+def _observed(metric: str, trial: Trial, colour: str, best: bool) -> "Scatter":
+    points = _points(trial, metric)
+    symbols = ["circle"] * (len(points) - 1) + [SYMBOLS[trial.status]]
+    sizes = [4] * (len(points) - 1) + [9 if best else 7]
+    return trace(
+        points,
+        "lines+markers",
+        line={"color": colour, "width": 3 if best else 1.5},
+        marker={"color": colour, "size": sizes, "symbol": symbols, "line": {"width": 0}},
+        name=f"trial {trial.id}",
+        legendgroup=trial.status,
+        showlegend=False,
+        meta={"trial": trial.id},
+        hovertemplate=f"trial {trial.id}, {trial.status}: %{{y}} at %{{x}}<br>"
+        f"{style.config_lines(trial.config)}<extra></extra>",
+    )
+
+
+def _points(trial: Trial, metric: str) -> list[tuple[float, float]]:
+    """Return the steps of a trial and its values of a metric there."""
+    values = ((point.step, point.metrics.get(metric)) for point in trial.curve)
+    return [(step, value) for step, value in values if value is not None]
+
+
+def _entries(statuses: Collection[str]) -> "list[Scatter]":
+    """Return a legend of the marks that end the lines, by status; a click hides them."""
+    return [
+        trace(
+            [(None, None)],
+            "lines+markers",
+            line={"color": style.LINE, "width": 1.5},
+            marker={"color": style.LINE, "size": 8, "symbol": SYMBOLS[status]},
+            name=status,
+            legendgroup=status,
+            showlegend=True,
+        )
+        for status in STATUSES
+        if status in statuses
+    ]
+
+
+def _forecast_traces(trial: Trial, forecast: CurveForecast | None, legend: bool) -> "list[Scatter]":
+    if forecast is None:
+        return []
+    colour, steps = style.STATUS[trial.status], forecast.steps.tolist()
+    low, high = forecast.low.tolist(), forecast.high.tolist()
+    return [
+        *style.band(steps, low, high, style.rgba(colour, 0.15), meta={"band": trial.id}),
+        trace(
+            zip(steps, forecast.mean.tolist(), strict=True),
+            "lines",
+            line={"color": colour, "dash": "dash", "width": 1.5},
+            name="predicted",
+            legendgroup="predicted",
+            showlegend=legend,
+            meta={"forecast": trial.id},
+            hovertemplate=f"trial {trial.id}: %{{y:.4g}} expected at %{{x:.4g}}<extra></extra>",
+        ),
+    ]
+
+
+MAX_RUNG_TRIALS = 400
+"""Trials shown at most: those with most training first, then the newest."""
+
+MIN_LABEL_GAP = 0.06
+"""Labels of rungs are at least this share of the axis apart."""
+
+SYMBOLS = {
+    "running": "triangle-right",
+    "paused": "circle-open",
+    "completed": "star",
+    "stopped": "square-open",
+    "failed": "x",
+    "stale": "diamond-open",
+}
+
+
+def rungs(study: Study) -> "Figure":
+    """Return one line per trial over time, from its start through its reports, with the granted
+    budgets as rungs and a marker for its status."""
+    from plotly.graph_objects import Figure
+
+    history = study.history
+    shown = sorted(history.trials, key=lambda t: (-t.budget, -t.id))[:MAX_RUNG_TRIALS]
+    shown.sort(key=lambda trial: trial.id)
+    began = history.created.time
+    picture = Figure()
+    for status in STATUSES:
+        group = [trial for trial in shown if trial.status == status and trial.started is not None]
+        if not group:
+            continue
+        lines = [_line(trial, began) for trial in group]
+        # None between two trials ends the line of the first.
+        joined = [point for line in lines for point in (*line, (None, None))]
+        thin = {"line": {"color": style.STATUS[status], "width": 1}, "hoverinfo": "skip"}
+        picture.add_trace(trace(joined, "lines", legendgroup=status, showlegend=False, **thin))
+        picture.add_trace(
+            trace(
+                [line[-1] for line in lines],
+                "markers",
+                marker={"color": style.STATUS[status], "symbol": SYMBOLS[status], "size": 9},
+                name=f"{status} ({len(group)})",
+                legendgroup=status,
+                meta={"trials": True},
+                customdata=[trial.id for trial in group],
+                hovertemplate=f"trial %{{customdata}}, {status} at %{{y}}<extra></extra>",
+            )
+        )
+    return _finished(picture, history, len(shown))
+
+
+def _line(trial: Trial, began: float) -> list[tuple[float, float]]:
+    assert trial.started is not None
+    start = (trial.started - began, 0.0)
+    return [start, *((point.time - began, point.step) for point in trial.curve)]
+
+
+def _finished(picture: "Figure", history: History, shown: int) -> "Figure":
+    problem, rows = history.problem, rung_counts(history)
+    unit = "" if problem.budget is None else f" ({unmarked(problem.budget.units)})"
+    picture.update_xaxes(title_text="time since the start (seconds)")
+    picture.update_yaxes(title_text=f"budget{unit}", rangemode="tozero")
+    picture.update_yaxes(tickvals=_apart([row["budget"] for row in rows]))
+    reached = "; ".join(f"{row['reached']} trials reached {row['budget']:g}" for row in rows)
+    count = len(history.trials)
+    part = "" if shown == count else f", {shown} of {count} trials shown"
+    words = f"{reached or 'No trial has started'}{part}."
+    return figure(picture, "Rungs over time", words)
+
+
+def _apart(levels: Sequence[float]) -> list[float]:
+    """Return the levels whose labels do not overlap on an axis from zero, keeping the highest.
+
+    >>> _apart([1.0, 2.0, 9.0, 27.0])
+    [2.0, 9.0, 27.0]
+    """
+    kept: list[float] = []
+    for level in reversed(levels):
+        if not kept or kept[-1] - level >= MIN_LABEL_GAP * levels[-1]:
+            kept.append(level)
+    return kept[::-1]
+
+
+def rung_counts(history: History) -> list[dict[str, float]]:
+    """Return one row per granted budget: how many trials reached it, and their counts by status."""
+    return history.remember("rungs", lambda: _rung_counts(history))
+
+
+def _rung_counts(history: History) -> list[dict[str, float]]:
+    levels = sorted({event.budget for event in history.events if isinstance(event, BudgetGranted)})
+    reached = dict.fromkeys(levels, 0)
+    here: dict[float, dict[str, int]] = {level: defaultdict(int) for level in levels}
+    for trial in history.trials:
+        passed = [level for level in levels if trial.budget >= level]
+        for level in passed:
+            reached[level] += 1
+        if trial.status == "running" and trial.granted in here:
+            here[trial.granted]["running"] += 1
+        elif passed and trial.status != "running":
+            here[passed[-1]][trial.status] += 1
+    return [
+        {
+            "budget": level,
+            "reached": reached[level],
+            **{status: here[level][status] for status in STATUSES},
+        }
+        for level in levels
+    ]
+
+
+MAX_METRIC_LINES = 24
+"""Trials shown by default: half of them the best, half the newest."""
+
+MAX_METRIC_DOTS = 1000
+MAX_METRICS = 12
+"""Panels shown at most."""
+
+
+def metrics(
+    study: Study, trials: Sequence[int] | None = None, columns: int = 3, *, log: bool = False
+) -> "Figure":
+    """Return one panel per reported metric; limits of constraints are dashed. ``log`` makes the axes
+    of metrics with positive values logarithmic."""
+    from plotly.subplots import make_subplots
+
+    history = study.history
+    names = reported_metrics(history)[:MAX_METRICS]
+    lines = max(-(-len(names) // max(columns, 1)), 1)
+    columns = max(-(-len(names) // lines), 1)
+    picture = make_subplots(
+        rows=lines,
+        cols=columns,
+        subplot_titles=[unmarked(name, 30) for name in names],
+        vertical_spacing=0.26 / lines,
+        horizontal_spacing=0.18 / columns,
+    )
+    shown = style.chosen_trials(
+        history, trials, MAX_METRIC_LINES if history.problem.budget else MAX_METRIC_DOTS
+    )
+    for place, name in enumerate(names):
+        row, column = place // columns + 1, place % columns + 1
+        drawn = _metric_traces(history, name, shown)
+        picture.add_traces(drawn, rows=row, cols=column)
+        add_limits(picture, history.problem.constraints.get(name), row=row, col=column)
+        if log and all(value > 0 for one in drawn for value in one.y):
+            picture.update_yaxes(type="log", row=row, col=column)
+    unit = "trial" if history.problem.budget is None else unmarked(history.problem.budget.units)
+    for column in range(1, columns + 1):
+        picture.update_xaxes(title_text=unit, row=lines, col=column)
+    picture.update_annotations(font_size=12)
+    picture.update_layout(height=130 + 210 * lines, showlegend=False)
+    count = f"{len(shown)} of {len(history.trials)} trials"
+    words = (
+        f"{len(names)} reported metrics of {count}: {', '.join(unmarked(name) for name in names)}."
+    )
+    dashed = " Dashed: the limits of constraints." if history.problem.constraints else ""
+    return figure(picture, "Every reported metric", words + dashed)
+
+
+def reported_metrics(history: History) -> list[str]:
+    """Return the names of all reported metrics, the study's own first."""
+    return list(dict.fromkeys([history.problem.metric, *history.derive(_MetricNames())]))
+
+
+@dataclass(frozen=True)
+class _MetricNames(Fold[dict[str, None]]):
+    """The names of the metrics reported so far, in order."""
+
+    kinds = (Reported,)
+
+    def begin(self, problem: Problem) -> dict[str, None]:
+        return {}
+
+    def step(
+        self, state: dict[str, None], event: Event, before: Trial | None, trial: Trial | None
+    ) -> None:
+        if isinstance(event, Reported) and not event.metrics.keys() <= state.keys():
+            state.update(dict.fromkeys(event.metrics))
+
+
+def check_metric(history: History, metric: str | None) -> str:
+    """Return the metric, None meaning the first; raise `StudyError` unless it was reported."""
+    names = reported_metrics(history)
+    if metric is not None and metric not in names:
+        raise StudyError(f"no metric {metric!r} was reported; there are {', '.join(names)}")
+    return history.problem.metric if metric is None else metric
+
+
+def metric_limits(rule: Constraint | None) -> list[float]:
+    """Return the limits of the metric's constraint: none, one, or two for an `Equals`."""
+    if rule is None:
+        return []
+    if isinstance(rule, AtMost | AtLeast):
+        return [rule.limit]
+    return [rule.value - rule.tolerance, rule.value + rule.tolerance]
+
+
+def add_limits(picture: "Figure", rule: Constraint | None, **where: int) -> list[float]:
+    """Draw the limits of a constraint as dashed lines and return them."""
+    limits = metric_limits(rule)
+    for limit in limits:
+        picture.add_hline(
+            y=limit, line={"color": style.FAILED, "dash": "dash", "width": 1.5}, **where
+        )
+    return limits
+
+
+def _metric_traces(history: History, name: str, shown: Sequence[Trial]) -> "list[Scatter]":
+    """Return the curves of a metric, or without budgets the last value of each trial."""
+    colours = style.line_colours(history, shown)
+    if history.problem.budget is None:
+        last = [(t, t.last.metrics.get(name)) for t in shown if t.last is not None]
+        there = [
+            (t, t.id, value) for t, value in last if value is not None and math.isfinite(value)
+        ]
+        dots = {"color": [colours[trial.id] for trial, _, _ in there], "size": 6}
+        return [style.trial_dots(there, unmarked(name), dots)]
+    return [
+        trace(
+            known := _points(trial, name),
+            "lines+markers" if len(known) < 30 else "lines",
+            line={"color": colours[trial.id], "width": 1.5},
+            marker={"color": colours[trial.id], "size": 4},
+            name=f"trial {trial.id}",
+            meta={"trial": trial.id},
+            hovertemplate=f"trial {trial.id}: %{{y}} at %{{x}}<extra></extra>",
+        )
+        for trial in shown
+    ]

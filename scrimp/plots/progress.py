@@ -1,0 +1,439 @@
+"""Progress: `history` (values and the best so far), `compare` (several studies), `edf` (distribution
+of values) and `regret` (results of `scrimp bench`).
+
+    scrimp.plots.history(study, over="time")
+    scrimp.plots.compare(first, second, over="budget")
+"""
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, cast
+
+import numpy as np
+
+from scrimp.errors import StudyError, TableError
+from scrimp.plots import style
+from scrimp.plots.learning_curves import add_limits, check_metric
+from scrimp.plots.style import figure, trace, unmarked
+from scrimp.study.study import Study
+from scrimp.study_log.history import History
+from scrimp.study_log.messages import headline
+from scrimp.study_log.trial import Observation, Trial
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure, Scatter
+
+
+Over = Literal["trials", "time", "budget"]
+"""The quantity along the x axis."""
+
+MAX_POINTS = 2000
+"""Points shown at most; the line of the best value is never thinned."""
+
+BROKEN = "violates a constraint"
+MARKERS = {
+    "partly trained": {"color": style.MUTED, "size": 5},
+    "trials": {"color": style.LINE, "size": 6},
+    BROKEN: {"color": style.FAILED, "symbol": "diamond-open", "size": 7},
+}
+"""Look of the dots: less informative values are less visible."""
+
+
+def history(
+    study: Study, over: Over = "trials", *, metric: str | None = None, log: bool = False
+) -> "Figure":
+    """Return values of trials and the best feasible report so far, over trials, time or budget.
+
+    ``metric`` shows another reported metric, with the limit of its constraint; ``log`` makes the
+    value axis logarithmic.
+    """
+    seen = study.history
+    reports = placed_reports(seen, over)
+    newest = {trial.id: (place, trial) for place, trial, _ in reports if trial.value is not None}
+    if metric is not None and metric != seen.problem.metric:
+        check_metric(seen, metric)
+        return _other(seen, over, list(newest.values()), metric, log)
+    return _drawn(seen, over, best_line(seen, reports), list(newest.values()), log)
+
+
+def axis_title(history: History, over: Over) -> str:
+    """Return the title of the x axis."""
+    unit = "evaluations" if history.problem.budget is None else history.problem.budget.units
+    titles = {
+        "trials": "trial",
+        "time": "time since the start (seconds)",
+        "budget": f"budget spent ({unmarked(unit)})",
+    }
+    return titles[over]
+
+
+def best_line(
+    history: History, reports: list[tuple[float, Trial, Observation]]
+) -> list[tuple[float, float, int]]:
+    """Return (place, best feasible value so far, its trial) at every improvement and at the end."""
+    line: list[tuple[float, float, int]] = []
+    best: float | None = None
+    for place, trial, point in reports:
+        if point.loss is not None and point.feasible and (best is None or point.loss < best):
+            best = point.loss
+            line[-1 if line and line[-1][0] == place else len(line) :] = [
+                (place, history.problem.sign * best, trial.id)
+            ]
+    end = max((place for place, _, _ in reports), default=0.0)
+    if line and line[-1][0] < end:
+        line.append((end, *line[-1][1:]))
+    return line
+
+
+def placed_reports(history: History, over: Over) -> list[tuple[float, Trial, Observation]]:
+    """Return all reports with their place on the x axis, in order."""
+    found = [(float(trial.id), trial, point) for trial in history.trials for point in trial.curve]
+    if over == "trials":
+        return found
+    in_order = sorted(found, key=lambda report: report[2].time)
+    if over == "time":
+        began = history.created.time
+        return [(point.time - began, trial, point) for _, trial, point in in_order]
+    if over == "budget":
+        return list(_by_budget(in_order))
+    raise StudyError(f"over is {over!r}; it must be 'trials', 'time' or 'budget'")
+
+
+def _by_budget(
+    reports: list[tuple[float, Trial, Observation]],
+) -> Iterator[tuple[float, Trial, Observation]]:
+    """Yield each report at the total budget used by then."""
+    spent, used = 0.0, dict[int, float]()
+    for _, trial, point in reports:
+        spent += max(point.step - used.get(trial.id, 0.0), 0.0)
+        used[trial.id] = max(point.step, used.get(trial.id, 0.0))
+        yield spent, trial, point
+
+
+def _drawn(
+    history: History,
+    over: Over,
+    line: list[tuple[float, float, int]],
+    known: list[tuple[float, Trial]],
+    log: bool,
+) -> "Figure":
+    from plotly.graph_objects import Figure
+
+    problem = history.problem
+    picture = Figure(_dots(history, known, lambda trial: trial.value))
+    failures = _failures(history, over)
+    if failures is not None:
+        picture.add_trace(failures)
+        picture.update_layout(
+            yaxis2={"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True}
+        )
+    picture.add_trace(
+        trace(
+            [(place, value) for place, value, _ in line],
+            "lines",
+            line={"color": style.ACCENT, "shape": "hv", "width": 2.5},
+            name="best so far",
+            meta={"trials": True},
+            customdata=[number for _, _, number in line],
+            hovertemplate="best so far: %{y}, by trial %{customdata}<extra></extra>",
+        )
+    )
+    heights = [trial.value for _, trial in known if trial.value is not None]
+    axis, outside = style.value_axis(
+        [*heights, *(value for _, value, _ in line)], problem.sign, log
+    )
+    picture.update_xaxes(title_text=axis_title(history, over))
+    picture.update_layout(
+        yaxis={"title": {"text": style.metric_title(problem, problem.metric)}, **axis}
+    )
+    title = f"Best {unmarked(problem.metric)} over {over}"
+    return figure(picture, title, _words(history, line, len(known)) + outside)
+
+
+def _words(history: History, line: list[tuple[float, float, int]], count: int) -> str:
+    """Return the text alternative."""
+    metric, failed = unmarked(history.problem.metric), history.counts["failed"]
+    if not line:
+        nothing = "No feasible value" if count else "Nothing"
+        return f"{nothing} was reported yet{f'; {failed} trials failed' if failed else ''}."
+    _, best, number = line[-1]
+    found = math.inf if history.best is None else history.best[1].time
+    since = sum(trial.started is not None and trial.started > found for trial in history.trials)
+    words = f"The best {metric} is {best:.6g}, by trial {number}"
+    words += f"; none of the {since} trials started since then improved it" if since > 2 else ""
+    first = line[0][1]
+    words += f". The first value was {first:.6g}" if first != best else ""
+    words += f"; {failed} of {len(history.trials)} trials failed" if failed else ""
+    thinned_out = f" {MAX_POINTS} of {count} values are shown." if count > MAX_POINTS else ""
+    return f"{words}.{thinned_out}"
+
+
+def _dots(
+    history: History, known: list[tuple[float, Trial]], height: Callable[[Trial], float | None]
+) -> "list[Scatter]":
+    """Return trials as dots: fully trained, partly trained, and those that violate a constraint."""
+    full, staged = history.problem.full_budget, history.problem.budget is not None
+    groups: dict[str, list[tuple[Trial, float, float | None]]] = {name: [] for name in MARKERS}
+    shown = {t.id for t in style.sampled_trials([trial for _, trial in known], MAX_POINTS)}
+    for place, trial in known:
+        if trial.id not in shown:
+            continue
+        held = trial.last is not None and trial.last.feasible
+        part = staged and trial.budget < full
+        name = "partly trained" if held and part else "trials" if held else BROKEN
+        groups[name].append((trial, place, height(trial)))
+    return [
+        style.trial_dots(
+            group, "fully trained" if name == "trials" and staged else name, MARKERS[name]
+        )
+        for name, group in groups.items()
+        if group
+    ]
+
+
+def _failures(history: History, over: Over) -> "Scatter | None":
+    """Return crosses along the bottom where trials failed; None if there are none, and over budget,
+    where failures have no place."""
+    failed = [trial for trial in history.with_status("failed") if trial.value is None]
+    if not failed or over == "budget":
+        return None
+    began = history.created.time
+    shown = style.thinned_items(sorted(failed, key=lambda trial: trial.id), MAX_POINTS)
+    thick = {"color": style.FAILED, "width": 2}
+    places = [t.id if over == "trials" else (t.ended or began) - began for t in shown]
+    return trace(
+        [(place, 0.015) for place in places],
+        "markers",
+        yaxis="y2",
+        marker={"color": style.FAILED, "symbol": "x-thin", "size": 7, "line": thick},
+        name="failed",
+        meta={"trials": True},
+        customdata=[[trial.id, unmarked(headline(trial.message), 90)] for trial in shown],
+        hovertemplate="trial %{customdata[0]} failed: %{customdata[1]}<extra></extra>",
+    )
+
+
+def _other(
+    history: History, over: Over, known: list[tuple[float, Trial]], metric: str, log: bool
+) -> "Figure":
+    """Return the last values of another metric, with the limit of its constraint."""
+    from plotly.graph_objects import Figure
+
+    def height(trial: Trial) -> float | None:
+        return None if trial.last is None else trial.last.metrics.get(metric)
+
+    there = [(place, trial) for place, trial in known if height(trial) is not None]
+    picture = Figure(_dots(history, there, height))
+    limits = add_limits(picture, history.problem.constraints.get(metric))
+    values = [value for _, trial in there if (value := height(trial)) is not None]
+    axis, outside = style.value_axis([*values, *limits], 1.0, log)
+    picture.update_xaxes(title_text=axis_title(history, over))
+    picture.update_layout(
+        yaxis={"title": {"text": style.metric_title(history.problem, metric)}, **axis}
+    )
+    bounds = " and ".join(f"{limit:g}" for limit in limits)
+    held = f" Dashed: its limit, {bounds}." if limits else ""
+    span = f", from {min(values):.4g} to {max(values):.4g}" if values else ""
+    words = f"The last {unmarked(metric)} of {len(values)} trials{span}."
+    return figure(picture, f"{unmarked(metric)} over {over}", words + held + outside)
+
+
+def compare(*studies: Study, over: Over = "trials", log: bool = False) -> "Figure":
+    """Return the best value so far of several studies, one line each; they should share metric and
+    direction."""
+    from plotly.graph_objects import Figure
+
+    if not studies:
+        raise StudyError("compare was given no study; give at least one")
+    picture = Figure()
+    for place, study in enumerate(studies):
+        line = best_line(study.history, placed_reports(study.history, over))
+        steps = [(where, value) for where, value, _ in line]
+        look = {"line": style.series_line(place, shape="hv"), "name": unmarked(study.name)}
+        picture.add_trace(trace(steps, "lines", **look))
+    problem = studies[0].history.problem
+    picture.update_xaxes(title_text=axis_title(studies[0].history, over))
+    axis, outside = style.value_axis([y for one in picture.data for y in one.y], problem.sign, log)
+    picture.update_yaxes(title_text=f"best {style.metric_title(problem, problem.metric)}", **axis)
+    title = (
+        f"Best {unmarked(problem.metric)} of {len(studies)}"
+        f" {'study' if len(studies) == 1 else 'studies'} over {over}"
+    )
+    ends = "; ".join(
+        f"{one.name} {one.y[-1]:.6g}" if one.y else f"{one.name} nothing" for one in picture.data
+    )
+    return figure(picture, title, f"{title}: {ends}.{outside}")
+
+
+MAX_STEPS = 500
+
+
+def edf(*studies: Study, log: bool = False) -> "Figure":
+    """Return one step line per study: F(v), the share of its trials with a value of at most v (at
+    least v for maximized metrics)."""
+    from plotly.graph_objects import Figure
+
+    if not studies:
+        raise StudyError("edf was given no study; give at least one")
+    picture = Figure()
+    problem = studies[0].history.problem
+    for place, study in enumerate(studies):
+        values = [trial.value for trial in study.history.trials if trial.value is not None]
+        values.sort(reverse=problem.sign < 0)
+        steps = [(value, (rank + 1) / len(values)) for rank, value in enumerate(values)]
+        name = f"{unmarked(study.name)} ({len(values)} trials)"
+        shape = style.series_line(place, shape="hv")
+        picture.add_trace(
+            trace(style.thinned_items(steps, MAX_STEPS), "lines", line=shape, name=name)
+        )
+    sense = "at most" if problem.sign > 0 else "at least"
+    axis, outside = style.value_axis([x for one in picture.data for x in one.x], problem.sign, log)
+    if problem.sign < 0:
+        # The best value is on the left.
+        turned = {"range": axis["range"][::-1]} if "range" in axis else {"autorange": "reversed"}
+        axis = {**axis, **turned}
+    picture.update_xaxes(title_text=unmarked(problem.metric), **axis)
+    picture.update_yaxes(title_text=f"share of trials with a value {sense} this", range=[0, 1.03])
+    title = f"Distribution of {unmarked(problem.metric)}"
+    return figure(picture, title, _distribution_words(studies, sense) + outside)
+
+
+def _distribution_words(studies: Sequence[Study], sense: str) -> str:
+    """Return the median and the best tenth of each distribution, as text."""
+    parts = []
+    for study in studies:
+        problem = study.history.problem
+        losses = [trial.loss for trial in study.history.trials if trial.loss is not None]
+        if losses:
+            tenth, middle = (problem.sign * float(q) for q in np.quantile(losses, [0.1, 0.5]))
+            name = f"{unmarked(study.name)}: half" if len(studies) > 1 else "Half"
+            parts.append(
+                f"{name} of {len(losses)} values are {sense} {middle:.4g}, a tenth {sense} {tenth:.4g}"
+            )
+    return "; ".join(parts) + "." if parts else "No value was reported yet."
+
+
+AXES = {
+    "spent": "share of the budget spent",
+    "share": "share of the cells measured",
+    "at": "evaluations",
+}
+
+SPREAD = (0.1, 0.9)
+"""Quantiles over seeds between which a band lies."""
+
+BAND_FLOOR_SHARE = 0.1
+"""Lower end of a band on a logarithmic axis, as a share of its mean: it must not reach 0."""
+
+
+class _Run(TypedDict, total=False):
+    suite: str
+    table: str
+    task: str
+    method: str
+    seed: int
+    regret: list[float | None]
+
+
+class RegretCurve(NamedTuple):
+    """The mean regret of a method at places of the axis, and the ends of its band; ``of`` says what
+    the band shows."""
+
+    places: list[float]
+    mean: list[float]
+    low: list[float]
+    high: list[float]
+    of: str
+
+
+def regret(results: str | Path | Sequence[Mapping[str, object]]) -> "Figure":
+    """Return one line per method: mean regret over tasks and seeds, with a band that holds 80 % of
+    the seeds, or with a single seed one standard error over tasks."""
+    from plotly.graph_objects import Figure
+
+    if isinstance(results, str | Path):
+        results = _read(Path(results))
+    records = cast("list[_Run]", list(results))
+    axis = _axis(records)
+    curves = mean_regrets(records, axis)
+    log = all(value > 0 for one in curves.values() for value in one.mean if np.isfinite(value))
+    picture = Figure()
+    for place, (method, (xs, mean, low, high, _)) in enumerate(curves.items()):
+        line, group = style.series_line(place), {"legendgroup": method}
+        floor = BAND_FLOOR_SHARE * np.array(mean) if log else -np.inf
+        area = style.rgba(str(line["color"]), 0.13)
+        picture.add_traces(style.band(xs, np.maximum(low, floor), high, area, **group))
+        points = zip(xs, mean, strict=True)
+        picture.add_trace(trace(points, "lines+markers", line=line, name=unmarked(method), **group))
+    picture.update_xaxes(title_text=AXES[axis])
+    picture.update_yaxes(title_text="mean regret", type="log" if log else "linear")
+    suites = ", ".join(
+        sorted({" ".join(dict.fromkeys((record["suite"], record["table"]))) for record in records})
+    )
+    title = f"Regret of {len(curves)} methods on {unmarked(suites, 80)}"
+    last = "; ".join(f"{unmarked(name)} {one.mean[-1]:.3g}" for name, one in curves.items())
+    bands = " or ".join(dict.fromkeys(one.of for one in curves.values() if one.of))
+    words = f"{title}, {len(records)} runs; at the end: {last}."
+    return figure(picture, title, words + (f" Bands: {bands}." if bands else ""))
+
+
+def mean_regrets(records: Sequence[_Run], axis: str) -> dict[str, RegretCurve]:
+    """Return per method the mean over tasks of the mean over seeds, with a band: 80 % of the seeds,
+    each averaged over all tasks, or one standard error over tasks if fewer than two seeds have all
+    tasks.
+
+    Points that some run of a method did not reach are left out.
+    """
+    runs: dict[str, dict[tuple[str, str], dict[int, list[float]]]] = defaultdict(
+        lambda: defaultdict(dict)
+    )
+    places: dict[str, list[float]] = {}
+    for record in records:
+        values = [np.nan if value is None else float(value) for value in record["regret"]]
+        own: list[float] = cast("dict[str, list[float]]", record)[axis]
+        known = places.setdefault(record["method"], [float(place) for place in own])
+        places[record["method"]] = [place for place in known if place in own]
+        task = runs[record["method"]][record["table"], record["task"]]
+        task[record.get("seed", len(task))] = values
+    return {
+        method: _mean_regret(places[method], list(tasks.values())) for method, tasks in runs.items()
+    }
+
+
+def _mean_regret(places: list[float], tasks: Sequence[Mapping[int, list[float]]]) -> RegretCurve:
+    """Return the curve of one method from the runs of each task, by seed."""
+    length = len(places)
+    means = [np.mean([run[:length] for run in task.values()], axis=0) for task in tasks]
+    mean = np.mean(means, axis=0)
+    seeds = set.intersection(*(set(task) for task in tasks))
+    if len(seeds) > 1:
+        averaged = [np.mean([task[seed][:length] for task in tasks], axis=0) for seed in seeds]
+        low, high = np.quantile(averaged, SPREAD, axis=0)
+        of = f"{SPREAD[1] - SPREAD[0]:.0%} of the seeds"
+    else:
+        error = np.std(means, axis=0, ddof=1) / np.sqrt(len(means)) if means[1:] else 0.0 * mean
+        low, high = mean - error, mean + error
+        of = "one standard error over tasks" if means[1:] else ""
+    return RegretCurve(places, mean.tolist(), low.tolist(), high.tolist(), of)
+
+
+def _axis(records: Sequence[_Run]) -> str:
+    for axis in AXES:
+        if records and all(axis in record and "regret" in record for record in records):
+            return axis
+    raise TableError(
+        "these are not regrets over one axis; give a file that scrimp bench wrote, with one suite"
+    )
+
+
+def _read(path: Path) -> list[Mapping[str, object]]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        return [json.loads(line) for line in lines if line.strip()]
+    except (OSError, ValueError) as error:
+        raise TableError(
+            f"{str(path)!r} cannot be read as results of scrimp bench: {error}"
+        ) from None

@@ -1,0 +1,313 @@
+"""Pictures of a checkpoint selection: evaluated cells, predicted scores, confidence, correlations.
+
+scrimp.plots.selection_grid(selection)
+scrimp.plots.selection_curve(selection, tasks=["mmlu", "gsm8k"])
+scrimp.plots.selection_confidence(selection)
+scrimp.plots.selection_correlations(selection)
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scrimp.checkpoint_selection.cell_policy import (
+    believed_means,
+    pending_cells,
+    recommendation,
+    score_table,
+)
+from scrimp.checkpoint_selection.score_table import Checkpoint, ScoreTable
+from scrimp.checkpoint_selection.selection import Selection
+from scrimp.errors import StudyError
+from scrimp.plots import style
+from scrimp.plots.style import figure, trace, unmarked
+from scrimp.study_log.events import Decided
+from scrimp.study_log.history import History
+from scrimp.surrogates.surrogate import Array
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure, Scatter
+
+    from scrimp.checkpoint_selection.recommendation import Recommendation
+
+
+HEIGHT = 560
+"""Height of the figures in pixels, alike so that two fill a row of the dashboard."""
+
+MAX_TASKS = 8
+MAX_MOMENTS = 40
+MAX_NUMBERED_TASKS = 15
+"""Tasks up to which the correlations are written into the map."""
+
+
+@dataclass(frozen=True)
+class _Belief:
+    """The score table, the answer, and the model's prediction of every cell and every mean."""
+
+    table: ScoreTable
+    answer: "Recommendation"
+    cells: Array  # (K, J)
+    means: Array  # (K,)
+    spread: Array  # (K,), standard deviations of the means
+    order: list[int]  # rows in the order of the run
+
+    @property
+    def labels(self) -> list[Checkpoint]:
+        """Return the checkpoints in this order: steps as numbers, names as text."""
+        names = [self.table.checkpoints[row] for row in self.order]
+        text = any(isinstance(name, str) for name in names)
+        return [unmarked(name) for name in names] if text else names
+
+
+def selection_grid(selection: Selection) -> "Figure":
+    """Return checkpoints by tasks: the colour is the expected score relative to the task, dots are
+    evaluated cells."""
+    from plotly.graph_objects import Figure, Heatmap
+
+    history = selection.history
+    belief = _belief(history)
+    table, order = belief.table, belief.order
+    # Higher is better, also for tasks that are minimized.
+    centred = (belief.cells - belief.cells.mean(axis=0)) * np.sign(table.weights)
+    shades = (centred / np.maximum(centred.std(axis=0), 1e-12))[order].T
+    columns = [unmarked(str(label)) for label in belief.labels]
+    rows = [unmarked(task) for task in table.tasks]
+    picture = Figure(
+        Heatmap(
+            z=shades,
+            x=columns,
+            y=rows,
+            customdata=belief.cells[order].T,
+            colorscale=style.AREA,
+            zmid=0.0,
+            colorbar={"title": {"text": "relative to<br>the task"}},
+            hovertemplate="%{y} of checkpoint %{x}: %{customdata:.4g} expected<extra></extra>",
+        )
+    )
+    pending = np.zeros(table.shape, dtype=bool)
+    for cell in pending_cells(history):
+        pending[table.cell(*cell)] = True
+    kinds = (
+        ("measured", table.seen, "circle", "#ffffff"),
+        ("failed", table.failed, "x", style.FAILED),
+        ("under evaluation", pending, "circle", "rgba(255, 255, 255, 0.35)"),
+    )
+    for name, mask, symbol, colour in kinds:
+        _add_cells(picture, belief, mask, name, {"symbol": symbol, "color": colour, "size": 7})
+    picture.update_xaxes(title_text="checkpoint", range=[-0.5, len(columns) - 0.5])
+    picture.update_yaxes(title_text="task", automargin=True, range=[-0.5, len(rows) - 0.5])
+    picture.update_xaxes(type="category", showgrid=False)
+    picture.update_yaxes(type="category", showgrid=False)
+    picture.update_layout(height=max(HEIGHT, 200 + 18 * len(rows)), showlegend=True)
+    done = int(table.seen.sum())
+    title = f"{done} of {table.scores.size} cells evaluated"
+    answer = f"the answer is checkpoint {unmarked(belief.answer.checkpoint)}"
+    return figure(picture, title, f"{title}; {answer}. Brighter is better.")
+
+
+def _add_cells(
+    picture: "Figure",
+    belief: _Belief,
+    mask: NDArray[np.bool_],
+    name: str,
+    marker: dict[str, object],
+) -> None:
+    if not mask.any():
+        return
+    table = belief.table
+    cells = np.argwhere(mask).tolist()
+    picture.add_trace(
+        trace(
+            [(unmarked(str(table.checkpoints[k])), unmarked(table.tasks[j])) for k, j in cells],
+            "markers",
+            marker={**marker, "line": {"width": 1, "color": "rgba(0, 0, 0, 0.6)"}},
+            name=name,
+            customdata=[float(table.scores[row, column]) for row, column in cells],
+            hovertemplate=f"%{{y}} of checkpoint %{{x}}: {name} %{{customdata:.4g}}<extra></extra>",
+        )
+    )
+
+
+def selection_curve(selection: Selection, tasks: Sequence[str] | None = None) -> "Figure":
+    """Return the mean score of every checkpoint with a band of two standard deviations, and below it
+    single tasks, a few by default."""
+    from plotly.subplots import make_subplots
+
+    belief = _belief(selection.history)
+    table, order = belief.table, belief.order
+    unknown = [task for task in tasks or () if task not in table.tasks]
+    if unknown:
+        raise StudyError(
+            f"there is no task {unknown[0]!r}; known are {', '.join(table.tasks[:12])}"
+        )
+    shown = list(tasks) if tasks else style.thinned_items(table.tasks, MAX_TASKS)
+    picture = make_subplots(
+        rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09, row_heights=[0.55, 0.45]
+    )
+    mean, spread, xs = belief.means[order], belief.spread[order], belief.labels
+    mode = "lines" if table.steps is not None else "markers"
+    points = list(zip(xs, mean.tolist(), strict=True))
+    best = order.index(table.checkpoints.index(belief.answer.checkpoint))
+    star = {"color": style.ACCENT, "size": 11, "symbol": "star"}
+    low, high = (mean - 2 * spread).tolist(), (mean + 2 * spread).tolist()
+    above = [
+        *style.band(xs, low, high, style.BAND, name="two standard deviations"),
+        trace(points, mode, line={"color": style.LINE}, name="mean score"),
+        trace([points[best]], "markers", marker=star, name="answer"),
+    ]
+    picture.add_traces(above, rows=1, cols=1)
+    for place, task in enumerate(shown):
+        traces = _task_traces(belief, task, style.SERIES[place % len(style.SERIES)], mode)
+        picture.add_traces(traces, rows=2, cols=1)
+    picture.update_yaxes(title_text="mean score", row=1, col=1)
+    picture.update_yaxes(title_text="score of a task", row=2, col=1)
+    picture.update_xaxes(title_text="checkpoint", row=2, col=1)
+    picture.update_layout(height=HEIGHT)
+    score = belief.answer.expected_score
+    title = f"Checkpoint {unmarked(belief.answer.checkpoint)}"
+    title += "" if score is None else f", mean score {score:.4g}"
+    words = f"{title}; {int(table.seen.sum())} of {table.scores.size} cells were evaluated."
+    if len(shown) < len(table.tasks):
+        words += f" {len(shown)} of {len(table.tasks)} tasks are shown."
+    legend = {"orientation": "v", "x": 1.02, "xanchor": "left", "y": 1.0, "yanchor": "top"}
+    return figure(picture, title, words).update_layout(legend=legend)
+
+
+def _task_traces(belief: _Belief, task: str, colour: str, mode: str) -> "list[Scatter]":
+    """Return the predicted scores of a task, and the measured ones."""
+    table, order = belief.table, belief.order
+    column, xs, name = table.tasks.index(task), belief.labels, unmarked(task)
+    predicted = zip(xs, belief.cells[order, column].tolist(), strict=True)
+    measured = [
+        (x, float(table.scores[row, column]))
+        for x, row in zip(xs, order, strict=True)
+        if table.seen[row, column]
+    ]
+    line, dots = {"color": colour, "width": 1.5}, {"color": colour, "size": 7}
+    hidden = {"showlegend": False, "name": f"{name}, measured"}
+    return [
+        trace(predicted, mode, line=line, name=name, legendgroup=name),
+        trace(measured, "markers", marker=dots, legendgroup=name, **hidden),
+    ]
+
+
+def selection_confidence(selection: Selection) -> "Figure":
+    """Return the probability that the answer is as good as the best, and its expected loss, over the
+    number of evaluated cells."""
+    from plotly.subplots import make_subplots
+
+    moments = _moments(selection.history)
+    if not moments:
+        raise StudyError(
+            f"selection {selection.name!r} has no stated confidence yet; evaluate cells with a method"
+            " that has a model, such as kg"
+        )
+    cells = [cell for cell, _ in moments]
+    texts = [f"checkpoint {unmarked(answer.checkpoint)}" for _, answer in moments]
+    picture = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09)
+    hover = {"text": texts, "hovertemplate": "%{text}: %{y:.3g} after %{x} cells<extra></extra>"}
+    panels = (
+        ("probability best", style.LINE, [answer.probability_best for _, answer in moments]),
+        ("expected loss", style.ACCENT, [answer.expected_loss for _, answer in moments]),
+    )
+    for row, (name, colour, values) in enumerate(panels, start=1):
+        look = {"line": {"color": colour}, "name": name, **hover}
+        picture.add_trace(trace(zip(cells, values, strict=True), "lines+markers", **look), row, 1)
+        picture.update_yaxes(title_text=name, rangemode="tozero", row=row, col=1)
+    changed = [place for place in range(1, len(texts)) if texts[place] != texts[place - 1]]
+    for place in changed:
+        picture.add_vline(x=cells[place], line={"color": style.MUTED, "dash": "dot", "width": 1})
+    picture.update_yaxes(range=[0, 1.02], row=1, col=1)
+    picture.update_xaxes(title_text="cells evaluated", row=2, col=1)
+    picture.update_layout(height=HEIGHT, showlegend=False)
+    last = moments[-1][1]
+    title = f"Within {last.tolerance:g} of the best with probability {last.probability_text}"
+    loss = f"expected loss {last.expected_loss:.2g} after {cells[-1]} cells"
+    return figure(picture, title, f"{title}; {loss}. Dotted: the answer changed.")
+
+
+def _moments(history: History) -> list[tuple[int, "Recommendation"]]:
+    """Return evaluated cells and the answer at some of the decisions and at the end, once there is a
+    confidence."""
+    ends = [event.seen for event in history.events if isinstance(event, Decided)]
+    found: dict[int, Recommendation] = {}
+    for end in style.thinned_items(
+        [*(end for end in ends if end > 1), history.length], MAX_MOMENTS
+    ):
+        then = History.of(history.events[:end])
+        answer = recommendation(then)
+        if answer.probability_best is not None:
+            found[int(score_table(then).seen.sum())] = answer
+    return sorted(found.items())
+
+
+def _belief(history: History) -> _Belief:
+    """Return the model's view of the scores so far; without a model or scores, the measured numbers."""
+    from scrimp.checkpoint_selection.posterior import posterior_of
+
+    table, answer, means = score_table(history), recommendation(history), believed_means(history)
+    steps = np.arange(table.shape[0]) if table.steps is None else table.steps
+    order = np.argsort(steps, kind="stable").tolist()
+    if means is None:
+        counts = np.maximum(table.seen.sum(axis=0), 1)
+        level = np.where(table.seen, table.scores, 0.0).sum(axis=0) / counts
+        cells = np.where(table.seen, table.scores, level)
+        return _Belief(table, answer, cells, cells @ table.weights, np.zeros(table.shape[0]), order)
+    belief = posterior_of(means)
+    return _Belief(table, answer, belief.mean, belief.average_mean, belief.average_std, order)
+
+
+def selection_correlations(selection: Selection, kernel: bool = False) -> "Figure":
+    """Return the correlation of tasks over the checkpoints, as the model expects it, with similar
+    tasks next to each other.
+
+    ``kernel=True`` shows the fitted covariance alone, which for ``ei-icm`` is its K_t.
+    """
+    from plotly.graph_objects import Figure, Heatmap
+
+    matrix = selection.task_correlations(kernel=kernel)
+    order = _together(matrix)
+    names = [unmarked(selection.tasks[place]) for place in order]
+    shown = matrix[np.ix_(order, order)]
+    picture = Figure(
+        Heatmap(
+            z=shown,
+            x=names,
+            y=names,
+            zmin=max(np.floor(10.0 * float(shown.min())) / 10.0 - 0.1, -1.0),
+            zmax=1.0,
+            colorscale=style.AREA,
+            colorbar={"title": {"text": "correlation"}},
+            texttemplate="%{z:.2f}" if len(names) <= MAX_NUMBERED_TASKS else "",
+            hovertemplate="%{y} and %{x}: %{z:.2f}<extra></extra>",
+        )
+    )
+    picture.update_xaxes(type="category", showgrid=False, automargin=True)
+    picture.update_yaxes(type="category", showgrid=False, automargin=True, autorange="reversed")
+    picture.update_layout(height=max(HEIGHT, 200 + 18 * len(names)))
+    title = f"Correlation of {len(names)} tasks along the run"
+    extremes = _extremes(matrix, [unmarked(task) for task in selection.tasks])
+    return figure(picture, title, f"{title}{extremes}.")
+
+
+def _extremes(matrix: Array, names: list[str]) -> str:
+    """Return the most and the least correlated pair, as text."""
+    first, second = np.triu_indices(len(names), 1)
+    if not len(first):
+        return ""
+    values = matrix[first, second]
+    most, least = int(np.argmax(values)), int(np.argmin(values))
+    pairs = [
+        f"{names[first[place]]} and {names[second[place]]} ({values[place]:.2f})"
+        for place in (most, least)
+    ]
+    return f"; highest for {pairs[0]}, lowest for {pairs[1]}"
+
+
+def _together(matrix: Array) -> list[int]:
+    """Return an order with similar tasks next to each other: by the first eigenvector."""
+    _, vectors = np.linalg.eigh(matrix)
+    return [int(place) for place in np.argsort(vectors[:, -1], kind="stable")]

@@ -1,0 +1,248 @@
+"""Settings of methods: declared once beside their field, nested in each other, written flat.
+
+A setting is a field of a frozen dataclass. Its rule stands beside it, and `check_settings` applies
+all of them. A method nests the settings of its parts, and users write every name flat:
+
+    @dataclass(frozen=True)
+    class CurveSettings:
+        kernel: str = "matern52-ard"
+        max_data: int | None = setting(500, at_least(10))
+        cap: bool = setting(True, paper=True)
+
+    @dataclass(frozen=True)
+    class Mobster:
+        curves: CurveSettings = nested_settings(CurveSettings())
+        fantasies: int = setting(20, at_least(1))
+
+        def __post_init__(self) -> None:
+            check_settings(self)
+
+    build(Mobster, {"max_data": 200, "fantasies": 4})     # Mobster(CurveSettings(max_data=200), 4)
+
+A setting with ``paper=True`` exists only to restore a published method. It works like any other,
+but lists of settings leave it out: the preset ``NAME:published`` gives all of them at once.
+"""
+
+import dataclasses
+import typing
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from scrimp.errors import MethodError
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T")
+D = TypeVar("D", bound="DataclassInstance")
+
+
+@dataclass(frozen=True)
+class ValueRule:
+    """Values that a setting may have: ``text`` completes "it must be ..."."""
+
+    text: str
+    holds: Callable[[Any], bool]
+
+    def __and__(self, other: "ValueRule") -> "ValueRule":
+        """Both rules together.
+
+        >>> (above(0) & at_most(1)).text
+        'above 0 and at most 1'
+        """
+        return ValueRule(
+            f"{self.text} and {other.text}", lambda value: self.holds(value) and other.holds(value)
+        )
+
+
+def at_least(bound: float) -> ValueRule:
+    """Numbers from ``bound`` on."""
+    return ValueRule(f"at least {bound}", lambda value: value >= bound)
+
+
+def above(bound: float) -> ValueRule:
+    """Numbers larger than ``bound``."""
+    return ValueRule(f"above {bound}", lambda value: value > bound)
+
+
+def at_most(bound: float) -> ValueRule:
+    """Numbers up to ``bound``."""
+    return ValueRule(f"at most {bound}", lambda value: value <= bound)
+
+
+def below(bound: float) -> ValueRule:
+    """Numbers smaller than ``bound``."""
+    return ValueRule(f"below {bound}", lambda value: value < bound)
+
+
+def between(low: float, high: float) -> ValueRule:
+    """Numbers from ``low`` to ``high``, both included."""
+    return ValueRule(f"from {low} to {high}", lambda value: low <= value <= high)
+
+
+def choices(*names: str) -> ValueRule:
+    """These names."""
+    return ValueRule(f"one of {', '.join(names)}", lambda value: value in names)
+
+
+def setting(
+    default: T,
+    rule: ValueRule | None = None,
+    remedy: str = "",
+    *,
+    paper: bool = False,
+    only_with: tuple[str, tuple[object, ...]] | None = None,
+) -> T:
+    """A field of a settings class with its default, its rule, and what to add to the error message.
+
+    ``paper``: the setting exists only to restore a published method. ``only_with``: another setting
+    of the method, and the values of it with which this one has an effect; `check_effect` refuses it
+    with any other.
+    """
+    metadata = {"rule": rule, "remedy": remedy, "paper": paper, "only_with": only_with}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def nested_settings(default: T, without: tuple[str, ...] = ()) -> T:
+    """A field that holds the settings of a part. Users write its settings flat, except for those
+    ``without`` a meaning in this method."""
+    return dataclasses.field(default=default, metadata={"without": without})
+
+
+def handed_in(default: T) -> T:
+    """A field that the program fills in, such as knowledge from past studies. It is no setting."""
+    return dataclasses.field(default=default, metadata={"handed_in": True})
+
+
+def check_settings(settings: "DataclassInstance") -> None:
+    """Raise `MethodError` for the first field of ``settings`` that breaks its rule. None passes:
+    its type says whether it is allowed."""
+    for item in dataclasses.fields(settings):
+        rule, value = item.metadata.get("rule"), getattr(settings, item.name)
+        if rule is not None and value is not None and not rule.holds(value):
+            hint = typing.get_type_hints(type(settings))[item.name]
+            optional = ", or none" if type(None) in typing.get_args(hint) else ""
+            remedy = item.metadata["remedy"]
+            raise MethodError(
+                f"{item.name} is {value!r}; it must be {rule.text}{optional}"
+                f"{f': {remedy}' if remedy else ''}"
+            )
+
+
+def check_effect(parts: "Iterable[DataclassInstance]", given: Collection[str]) -> None:
+    """Raise `MethodError` for the first setting in ``given`` that has no effect beside the other
+    settings of these ``parts`` of a method."""
+    values: dict[str, object] = {}
+    items: dict[str, dataclasses.Field[object]] = {}
+    for part in parts:
+        values |= flat_settings(part)
+        items |= settings_of(type(part))
+    for name in given:
+        needed = items[name].metadata.get("only_with") if name in items else None
+        if needed is not None and values[needed[0]] not in needed[1]:
+            other, valid = needed
+            use = " or ".join(f"{other}={_written(value)}" for value in valid)
+            raise MethodError(
+                f"setting {name!r} has no effect with {other}={_written(values[other])}: leave it"
+                f" out, or use {use}"
+            )
+
+
+def _written(value: object) -> str:
+    """Return a value as users write it."""
+    return str(value).lower() if value is None or isinstance(value, bool) else repr(value)
+
+
+def settings_of(kind: "type[DataclassInstance]") -> "dict[str, dataclasses.Field[Any]]":
+    """The settings that users may write for ``kind`` by flat name, nested ones included."""
+    found: dict[str, dataclasses.Field[Any]] = {}
+    for item in dataclasses.fields(kind):
+        if "without" in item.metadata:
+            part: Any = item.default
+            inner = settings_of(type(part))
+            found |= {name: inner[name] for name in inner if name not in item.metadata["without"]}
+        elif not item.metadata.get("handed_in"):
+            found[item.name] = item
+    return found
+
+
+def is_visible(item: "dataclasses.Field[Any]") -> bool:
+    """Return False for a setting that exists only to restore a published method."""
+    return not item.metadata.get("paper")
+
+
+def flat_settings(settings: "DataclassInstance") -> dict[str, Any]:
+    """The values of all settings by flat name, those that have no meaning in a method included."""
+    return dict(_flat(settings))
+
+
+def _flat(settings: "DataclassInstance") -> Iterator[tuple[str, Any]]:
+    for item in dataclasses.fields(settings):
+        if "without" in item.metadata:
+            yield from _flat(getattr(settings, item.name))
+        elif not item.metadata.get("handed_in"):
+            yield item.name, getattr(settings, item.name)
+
+
+def build(kind: type[D], given: Mapping[str, object]) -> D:
+    """An instance of ``kind`` with the settings in ``given``, by flat name; names that it does not
+    have are left to others.
+
+    Values are converted to the types of the fields: a JSON or TOML document has no tuples.
+    """
+    return kind(**_changes(kind, given, None))
+
+
+def _changes(
+    kind: "type[DataclassInstance]",
+    given: Mapping[str, object],
+    present: "DataclassInstance | None",
+) -> dict[str, Any]:
+    """The fields of ``kind`` that ``given`` changes; ``present`` has the nested values to start
+    from, None for the defaults."""
+    hints, valid = typing.get_type_hints(kind), settings_of(kind)
+    changes: dict[str, Any] = {}
+    for item in dataclasses.fields(kind):
+        if "without" in item.metadata:
+            part: Any = item.default if present is None else getattr(present, item.name)
+            names = set(settings_of(type(part))) - set(item.metadata["without"])
+            inner = {name: value for name, value in given.items() if name in names}
+            if inner:
+                changes[item.name] = dataclasses.replace(part, **_changes(type(part), inner, part))
+        elif item.name in given and item.name in valid:
+            changes[item.name] = _converted(item, given[item.name], hints[item.name])
+    return changes
+
+
+_TYPES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+
+
+def _converted(item: "dataclasses.Field[object]", value: object, hint: type) -> object:
+    """Return a value as the type of its field. The text "none" stands for None, and None for the
+    text, where the field takes only the other."""
+    import msgspec
+
+    rule: ValueRule | None = item.metadata.get("rule")
+    kinds = typing.get_args(hint) if type(None) in typing.get_args(hint) else (hint,)
+    takes_text = str in kinds and rule is not None and rule.holds("none")
+    if value is None and type(None) not in kinds and takes_text:
+        value = "none"
+    if (
+        isinstance(value, str)
+        and value.lower() == "none"
+        and type(None) in kinds
+        and not takes_text
+    ):
+        value = None
+    try:
+        return msgspec.convert(value, hint, strict=False)
+    except msgspec.ValidationError:
+        known = [_TYPES.get(kind, "a table or a list") for kind in kinds if kind is not type(None)]
+        wanted = " or ".join(known)
+        if rule is not None:
+            wanted = rule.text if str in kinds else f"{wanted}, {rule.text}"
+        none = ", or none" if type(None) in kinds else ""
+        raise MethodError(
+            f"setting {item.name!r} is {_written(value)}; it must be {wanted}{none}"
+        ) from None

@@ -1,0 +1,132 @@
+"""Files that survive a power cut, and safe reading of files that others may have written.
+
+A file becomes durable in two steps: flush its content, then the folder that holds its name. In a
+tree, files are flushed first, then folders from the inside out; the name of the tree itself is
+durable once its parent folder is flushed.
+
+`open_plain` opens regular files only. It follows no links and does not wait for pipes.
+"""
+
+import ctypes
+import errno
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import BinaryIO
+
+from scrimp.errors import StorageError
+
+MIN_FILES_FOR_ONE_FLUSH = 32
+"""From this number of files, one flush of the whole file system is faster than one per file, where
+the system has such a call."""
+
+UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
+"""Errors of network file systems that cannot flush folders."""
+
+
+def flush_file(path: Path) -> None:
+    """Wait until the content of the file at ``path`` is on disk."""
+    _flush(path, os.O_NOFOLLOW)
+
+
+def flush_folder(folder: Path) -> None:
+    """Wait until the names in ``folder`` are on disk; do nothing where folders cannot be
+    flushed."""
+    try:
+        _flush(folder, os.O_DIRECTORY)
+    except OSError as error:
+        if error.errno not in UNSUPPORTED:
+            raise
+
+
+def _flush(path: Path, flags: int) -> None:
+    descriptor = os.open(path, os.O_RDONLY | flags)
+    try:
+        _to_disk(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _to_disk(descriptor: int) -> None:
+    """Flush a descriptor to the disk. On macOS fsync only reaches the cache of the disk."""
+    if sys.platform == "darwin":
+        import fcntl
+
+        try:
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+            return
+        except OSError:  # a file system without this call
+            pass
+    os.fsync(descriptor)
+
+
+def write_flushed(path: Path, content: bytes) -> None:
+    """Write a new file and wait until its content is on disk; `flush_folder` makes its name
+    durable."""
+    with path.open("xb") as file:
+        file.write(content)
+        file.flush()
+        _to_disk(file.fileno())
+
+
+def flush_tree(folder: Path) -> None:
+    """Wait until a folder and everything in it are on disk."""
+    files, folders = [], []
+    for inner, _, names in os.walk(folder):
+        folders.append(Path(inner))
+        files += [Path(inner) / name for name in names]
+    if len(files) >= MIN_FILES_FOR_ONE_FLUSH and _flushed_at_once(folder):
+        return
+    for path in files:
+        if not path.is_symlink():  # a link has no content of its own
+            flush_file(path)
+    for place in reversed(folders):
+        flush_folder(place)
+
+
+def make_folders(folder: Path) -> None:
+    """Create a folder and its missing parents, and wait until their names are on disk."""
+    missing = []
+    while not folder.is_dir() and folder != folder.parent:
+        missing.append(folder)
+        folder = folder.parent
+    for new in reversed(missing):
+        new.mkdir(exist_ok=True)
+        flush_folder(new.parent)
+
+
+def _flushed_at_once(folder: Path) -> bool:
+    """Flush the whole file system of ``folder`` in one call (Linux); return False where there is
+    none."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        call = ctypes.CDLL(None, use_errno=True).syncfs
+    except (OSError, AttributeError):
+        return False
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        if call(descriptor) != 0:
+            number = ctypes.get_errno()
+            raise OSError(number, os.strerror(number), str(folder))
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """Open a file for reading; `StorageError` for a pipe, folder or device, `OSError` for a
+    link."""
+    return open(plain_descriptor(path), "rb")
+
+
+def plain_descriptor(path: str | Path) -> int:
+    """Return a descriptor for reading a file; see `open_plain`."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise StorageError(
+            f"{path} is not a plain file, so scrimp did not write it: remove it, or restore a backup"
+        )
+    return descriptor

@@ -1,0 +1,1 @@
+"""Studies: create, ask, tell, optimize; the loop that runs trials and the limits that end it."""

@@ -1,0 +1,148 @@
+"""Checkpoints: find the best one, and remove those that are no longer needed while a study runs.
+The log records the bytes freed.
+
+    keep="best"    of the trials that have ended, the best one at any budget and the best one at
+                   full budget (the default); with several metrics all that are on the front
+    keep="all"     everything
+    keep="none"    nothing of a trial that has ended
+
+A paused trial keeps its checkpoint as long as the method may resume it, also in a later run with a
+larger total. What is removed could never be needed later: the best value of a study only improves,
+and a trial that has ended stays ended.
+"""
+
+from pathlib import Path
+from typing import Literal
+
+from scrimp.errors import StudyError
+from scrimp.executors.checkpoint_folder import (
+    ATTEMPT_FOLDER,
+    newest_state,
+    prune_trial,
+    remove_trial,
+)
+from scrimp.executors.clock import Clock
+from scrimp.executors.shared_checkpoints import SharedCheckpoints, shared_trials
+from scrimp.methods.policy import Policy
+from scrimp.study.ledger import Ledger
+from scrimp.study_log.events import CheckpointsRemoved
+from scrimp.study_log.history import History
+from scrimp.study_log.standings import standings
+
+KEEP = ("best", "all", "none")
+Keep = Literal["best", "all", "none"]
+
+
+def checkpoint_folder(root: Path, trial: int) -> Path:
+    """Return the folder of a trial's checkpoints."""
+    return root / f"trial-{trial:06d}"
+
+
+def best_state(history: History, trial: int, root: Path) -> Path:
+    """Return the folder with the newest valid checkpoint of a trial; download one at a URL."""
+    shared, vouched = history.limits.placement.checkpoints, history.vouched(trial)
+    folder = checkpoint_folder(root, trial)
+    if shared is not None:
+        SharedCheckpoints.of(shared, folder).fetch(folder, vouched)
+    committed = newest_state(folder, vouched)
+    if committed is None:
+        raise StudyError(
+            f"trial {trial} left no checkpoint; save into trial.checkpoint_dir before each report"
+        )
+    return committed[1]
+
+
+def check_keep(keep: str) -> None:
+    """Refuse a word that is not in `KEEP`."""
+    if keep not in KEEP:
+        raise StudyError(f"keep is {keep!r}; it must be one of {', '.join(map(repr, KEEP))}")
+
+
+def needless(history: History, policy: Policy, keep: str, trials: set[int]) -> list[int]:
+    """Return those of ``trials`` (all that have checkpoints) whose checkpoints are no longer
+    needed."""
+    if keep == "all":
+        return []
+    kept = _best_of(history, trials) if keep == "best" else set()
+    kept |= {trial.id for trial in history.interrupted}
+    return [
+        number
+        for number in sorted(trials)
+        if (history.trials[number].finished and number not in kept)
+        or (
+            history.trials[number].status == "paused"
+            and not policy.may_resume(history, number)
+            and number not in kept
+        )
+    ]
+
+
+def _best_of(history: History, trials: set[int]) -> set[int]:
+    """Return the best trial of the study, or with several metrics those of its front, and the best
+    of ``trials`` at full budget."""
+    problem = history.problem
+    best = {trial.id for trial, _ in history.front}
+    full = []
+    for number in trials:
+        last = history.trials[number].last
+        if (
+            last is not None
+            and last.loss is not None
+            and last.step >= problem.full_budget
+            and last.feasible
+        ):
+            full.append(number)
+    places = standings([history.trials[number].curve[-1] for number in full])
+    return best | {number for _, number in sorted(zip(places, full, strict=True))[:1]}
+
+
+class CheckpointCleanup:
+    """Removes the checkpoints that `needless` names from the folder ``root``, and from ``url`` if
+    this run keeps checkpoints there.
+
+    The URL in the log is not used: anyone who can write to the storage could name any place.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        policy: Policy,
+        root: Path,
+        keep: str,
+        clock: Clock,
+        url: str | None = None,
+    ) -> None:
+        self._ledger = ledger
+        self._policy = policy
+        self._root = root
+        self._keep = keep
+        self._clock = clock
+        self._shared = url
+        found = (ATTEMPT_FOLDER.fullmatch(path.name) for path in root.glob("trial-*"))
+        self._trials = {int(match[1]) for match in found if match is not None}
+        if self._shared is not None:
+            self._trials |= shared_trials(self._shared, root)
+
+    def add(self, trial: int) -> None:
+        """Note that this trial ran here; keep only its newest valid checkpoint."""
+        self._trials.add(trial)
+        prune_trial(checkpoint_folder(self._root, trial), self._ledger.history.vouched(trial))
+
+    def collect(self) -> None:
+        """Remove checkpoints, and record that."""
+        if self._keep == "all":
+            return
+        history = self._ledger.history
+        known = {number for number in self._trials if number < len(history.trials)}
+        removed = []
+        for number in needless(history, self._policy, self._keep, known):
+            self._trials.discard(number)
+            folder = checkpoint_folder(self._root, number)
+            attempts = history.trials[number].attempt
+            freed = remove_trial(folder, attempts)
+            if self._shared is not None:
+                freed += SharedCheckpoints.of(self._shared, folder).remove(attempts)
+            if freed:
+                removed.append(CheckpointsRemoved(trial=number, size=freed, time=self._clock()))
+        if removed:
+            self._ledger.append(removed)

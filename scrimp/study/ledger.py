@@ -1,0 +1,213 @@
+"""A study's log and its history, kept in step. This is the only place that appends.
+
+Reading and appending interleave with other processes. The order of events is their position in the
+log, never a clock.
+"""
+
+import copy
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+from scrimp.errors import Conflict, StorageError, TurnLost
+from scrimp.executors.clock import Clock
+from scrimp.methods.policy import Policy, Start
+from scrimp.schedulers.scheduler import Finish, Resume, Wait
+from scrimp.storage.leases import Lease, LeaseWatch, dead_leases, own_lease
+from scrimp.storage.store import EventStore
+from scrimp.study.decisions import decision_events, misfit, next_decision
+from scrimp.study_log.events import Event, Lost, ended_event
+from scrimp.study_log.history import History
+from scrimp.study_log.trial import Trial
+
+LEASE_SECONDS = 60.0
+"""Silence of a worker after which its trials count as lost. A dead process on this host is noticed
+at once."""
+
+MAX_LOST_WORKERS = 3
+"""Times in a row, without a report in between, that a trial may lose its worker before it counts as
+failed."""
+
+
+MAX_CONFLICTS_WITHOUT_NEWS = 100
+"""Conflicts in a row, with nothing new to read, after which the log counts as damaged."""
+
+CONFLICT_PAUSE_SECONDS = 0.05
+"""Pause after a conflict with nothing new to read."""
+
+
+class Ledger:
+    """One process's view of one study. Several threads may use it: ``lock`` lets one of them read
+    and append at a time."""
+
+    def __init__(self, store: EventStore, clock: Clock) -> None:
+        self.store = store
+        self.clock = clock
+        self.lock = threading.RLock()
+        # As far as this process has read.
+        self.history = History.of(store.read())
+        self._lease_watch = LeaseWatch()
+        self._frozen = False
+
+    @property
+    def worker(self) -> str:
+        """This process, as 'host:pid'."""
+        return f"{socket.gethostname()}:{os.getpid()}"
+
+    def still(self) -> "Ledger":
+        """Return a copy that reads no further."""
+        made = copy.copy(self)
+        made._frozen = True
+        return made
+
+    def refresh(self) -> History:
+        """Read what other processes appended, and return the history."""
+        with self.lock:
+            if not self._frozen:
+                self.history = self.history.with_events(self.store.read(self.history.length))
+            return self.history
+
+    def advance(self, events: Sequence[Event]) -> Iterator[Event]:
+        """Append, then yield what is new one event at a time; ``history`` ends with the event
+        yielded."""
+        with self.lock:
+            for event in self.store.extend(events, self.history.length):
+                self.history = self.history.with_events([event])
+                yield event
+
+    def append(self, events: Sequence[Event], decision: int | None = None) -> History:
+        """Append events and return the history, which includes what other processes appended in
+        between."""
+        with self.lock:
+            news = self.store.extend(events, self.history.length, decision)
+            self.history = self.history.with_events(news)
+            return self.history
+
+    def take(self, deciding: Callable[[], Policy], worker: str) -> Trial | Wait | Finish:
+        """Take the next decision: return the trial to run with its new grant, or why there is none.
+
+        ``deciding`` returns the policy for the history at the time of the turn.
+        """
+        conflicts = 0
+        while True:
+            with self.lock:
+                before = self.history
+                try:
+                    # The turn saves work; the numbered append decides which process wins.
+                    with self.store.turn(before.length) as news:
+                        history = self.history = before.with_events(news)
+                        decision = next_decision(deciding(), history)
+                        action, count, queued = decision.action, len(history.trials), history.queue
+                        if isinstance(action, Wait | Finish):
+                            return action
+                        assert isinstance(action, Start | Resume)
+                        # A new configuration of the method was validated by `next_decision`; one
+                        # in the log or in the queue was not.
+                        validated = isinstance(action, Start) and not queued
+                        batch = decision_events(history, decision, worker, self.clock())
+                        self.append(batch, history.decisions)
+                    number = count if isinstance(action, Start) else action.trial
+                    taken = self.history.trials[number]
+                    why = "" if validated else misfit(self.history, taken)
+                    if not why:
+                        return taken
+                    self.append([ended_event(taken.id, taken.attempt, "failed", why, self.clock())])
+                except TurnLost:
+                    # What was read in the turn may be void: read it again.
+                    self.history = before
+                except Conflict:
+                    # Another process decided first: read its decision and decide again.
+                    conflicts = 0 if self.history.length > before.length else conflicts + 1
+                except BaseException:
+                    self.history = before
+                    raise
+            if conflicts:
+                self._await_news(conflicts)
+
+    def _await_news(self, conflicts: int) -> None:
+        """Pause after a conflict with nothing new to read; `StorageError` after many."""
+        if conflicts >= MAX_CONFLICTS_WITHOUT_NEWS:
+            raise StorageError(
+                f"decision {self.history.decisions} of study {self.store.name!r} is taken in the"
+                " storage, but its log does not have it; it is damaged: `scrimp verify` checks it"
+            )
+        time.sleep(CONFLICT_PAUSE_SECONDS)
+
+    def hold(self, trial: Trial, seconds: float) -> None:
+        """Take or renew this process's lease of a running trial."""
+        self.store.lease(own_lease(trial.id, trial.attempt, trial.worker, seconds))
+
+    def reclaim(self, seconds: float = LEASE_SECONDS) -> None:
+        """Mark the trials of vanished workers as lost, so that a worker resumes them; fail those
+        that were lost too often.
+
+        A worker that vanished between its decision and its lease left no lease. It gets one here,
+        which expires like any other unless the worker was only slow and renews it.
+        """
+        leases = self.store.leases()
+        gone = [*dead_leases(leases), *self._lease_watch.abandoned(leases)]
+        if gone:
+            self.refresh()
+        held = {lease.trial for lease in leases}
+        for trial in self.history.with_status("running"):
+            if trial.worker and trial.id not in held:
+                self.store.lease(Lease(trial.id, trial.attempt, trial.worker, "", 0, seconds))
+        for lease in dict.fromkeys(gone):
+            # Leases are not part of the log, and any process can write one.
+            if not 0 <= lease.trial < len(self.history.trials):
+                continue
+            trial = self.history.trials[lease.trial]
+            if trial.status == "running" and trial.attempt == lease.attempt:
+                self.append([self.vanished(trial, f"worker {trial.worker} vanished")])
+            self.store.release(lease.trial, lease.attempt)
+
+    def unheld(self) -> list[Trial]:
+        """Return the trials granted to this process without a lease, which an interrupt between
+        decision and lease leaves behind."""
+        held = {lease.trial for lease in self.store.leases()}
+        running = self.refresh().with_status("running")
+        return [trial for trial in running if trial.worker == self.worker and trial.id not in held]
+
+    def give_up(self, trial: Trial, reason: str) -> None:
+        """Return a trial that this process was running to the study."""
+        lost = Lost(
+            trial=trial.id,
+            attempt=trial.attempt,
+            message=reason,
+            handed_back=True,
+            time=self.clock(),
+        )
+        self.append([lost])
+        self.store.release(trial.id, trial.attempt)
+
+    def vanished(self, trial: Trial, message: str) -> Event:
+        """Return the event for a trial whose worker vanished: lost, or failed after too often."""
+        lost = trial.lost_workers + 1
+        if lost >= MAX_LOST_WORKERS:
+            message = f"its worker vanished {lost} times without a report in between"
+            return ended_event(trial.id, trial.attempt, "failed", message, self.clock())
+        return Lost(trial=trial.id, attempt=trial.attempt, message=message, time=self.clock())
+
+
+class Logged:
+    """A study or a selection: a name, a log that grows, and the method that decides."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    @property
+    def name(self) -> str:
+        """The name in the storage."""
+        return self._ledger.store.name
+
+    @property
+    def history(self) -> History:
+        """Everything recorded so far, read from the storage."""
+        return self._ledger.refresh()
+
+    @property
+    def method(self) -> str:
+        """The name of the method that decides."""
+        return str(self._ledger.history.method.get("name", "unknown"))

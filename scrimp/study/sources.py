@@ -1,0 +1,377 @@
+"""Past studies that a study learns from: chosen and recorded when it is created, read when it
+decides.
+
+A new study records each past study in its current state: name, length of its log and a digest of it
+(`SourceAttached`). Its policy reads them from the same storage. One that has grown counts as it was
+then; one that is gone, was replaced or cannot be used is left out with a warning.
+
+Up to `MAX_SOURCES` past studies are used, so that a decision costs at most what that many cost. Of
+more, those come first whose tasks have features closest to this one's; then those that share most
+parameters; then those with at least some twenty trials. Ties are broken by a digest, that is at
+random but always alike.
+
+    events = attachments(storage, ["old-study"], "new-study", problem, time)
+    past = read_past(storage, history)
+"""
+
+import logging
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+import numpy as np
+
+from scrimp.errors import ConfigError, MethodError, ScrimpError, StudyError
+from scrimp.json_values import JsonObject
+from scrimp.storage.event_json import decode, digest
+from scrimp.storage.store import Storage
+from scrimp.study_log.compromise import best_of_front, knee_of
+from scrimp.study_log.events import Enqueued, SourceAttached
+from scrimp.study_log.history import History
+from scrimp.study_log.problem import Problem
+from scrimp.study_log.trial import Observation, Trial
+from scrimp.threads import one_thread
+
+if TYPE_CHECKING:  # loading these takes time
+    from scrimp.encoding.encoding import Encoding
+    from scrimp.transfer.past import Past
+    from scrimp.transfer.source_study import SourceStudy
+
+
+MIN_SHARED_PARAMETERS = 0.5
+"""Share of a study's parameters that a past study must have for ``learn_from="all"``."""
+
+MAX_FRONT_CONFIGS = 6
+"""Configurations of past fronts that a study begins with. With many past studies, their fronts would
+otherwise be all that it tries."""
+
+LOGS_FOR_A_PROGRESS_BAR = 500
+"""Logs from which on reading takes long enough for a progress bar."""
+
+FITS_FOR_A_PROGRESS_BAR = 5
+"""Models of past studies from which on fitting takes long enough for a progress bar."""
+
+MAX_SOURCES = 128
+"""Past studies of one study. More of them add little."""
+
+EVENTS_OF_TWENTY_TRIALS = 60
+"""Length of a log from which on a longer one makes a past study no better to learn from."""
+
+logger = logging.getLogger("scrimp")
+
+
+def attachments(
+    storage: Storage, learn_from: str | Sequence[str], name: str, problem: Problem, time: float
+) -> list[SourceAttached]:
+    """Return the events that attach past studies by name, or ``"all"`` that share enough
+    parameters; warn of those that cannot be read."""
+    if learn_from != "all" and (
+        isinstance(learn_from, str) or not isinstance(learn_from, Sequence)
+    ):
+        names = [learn_from] if isinstance(learn_from, str) else ["last-week"]
+        raise StudyError(
+            f"learn_from is {learn_from!r}; give a list of names such as {names}, or 'all'"
+        )
+    found: list[tuple[SourceAttached, Problem]] = []
+    wanted = storage.names() if learn_from == "all" else list(dict.fromkeys(learn_from))
+    others = [other for other in wanted if other != name]
+    for other in shown(others, len(others), "reading past studies", LOGS_FOR_A_PROGRESS_BAR):
+        try:
+            lines = storage.open(other).lines()
+            # Only the events that define the problem, so that a long log need not be decoded.
+            about = [line for line in lines[1:] if "study_changed" in _text(line)]
+            past = History.of(decode([*lines[:1], *about], other))
+            if learn_from == "all" and not _related(past, problem):
+                continue
+        except ScrimpError as error:
+            logger.warning("skipping past study %r: %s", other, _line(error))
+            continue
+        source = SourceAttached(study=other, length=len(lines), digest=digest(lines), time=time)
+        found.append((source, past.problem))
+    chosen = nearest_studies(found, problem)
+    if len(chosen) < len(found):
+        logger.warning(
+            "%d past studies found; this study learns from the %d nearest, by features of the task,"
+            " shared parameters and number of trials",
+            len(found),
+            len(chosen),
+        )
+    return chosen
+
+
+def _text(line: bytes | str) -> str:
+    return line if isinstance(line, str) else line.decode(errors="replace")
+
+
+def past_fronts(
+    storage: Storage, sources: Iterable[SourceAttached], problem: Problem, time: float
+) -> list[Enqueued]:
+    """Return the configurations that a study of several metrics tries first, up to
+    `MAX_FRONT_CONFIGS`: of each past study that shares a metric the knee of its front, or its best
+    if it has one metric; then the ends of those fronts."""
+    fronts = []
+    for source in sources:
+        lines = storage.open(source.study).lines()[: source.length]
+        past = History.of(decode(lines, source.study))
+        if past.problem.metrics.items() & problem.metrics.items():
+            ends = [] if not past.problem.several or not past.front else _ends(past)
+            fronts.append(ends or past.front)
+    found: dict[object, Enqueued] = {}
+    turns = [pair for turn in zip_longest(*fronts) for pair in turn if pair is not None]
+    for trial, _ in turns:
+        known = {name: value for name, value in trial.config.items() if name in problem.space}
+        try:
+            config = problem.space.complete(known, np.random.default_rng(problem.seed))
+        except ConfigError:
+            # Its values lie outside this space.
+            continue
+        key = problem.space.key(config)
+        found.setdefault(key, Enqueued(config=config, time=time))
+        if len(found) == MAX_FRONT_CONFIGS:
+            break
+    return list(found.values())
+
+
+def _ends(past: History) -> list[tuple[Trial, Observation]]:
+    """Return the knee of a front and its best report in each metric."""
+    knee = knee_of(past)
+    best = [best_of_front(past, {name: 1.0}) for name in past.problem.metrics]
+    return [pair for pair in (knee, *best) if pair is not None]
+
+
+def _related(history: History, problem: Problem) -> bool:
+    from scrimp.transfer.source_study import shared_share
+
+    same = history.problem.direction == problem.direction
+    if problem.several:
+        same = problem.metrics.items() <= history.problem.metrics.items()
+    return same and shared_share(history.problem, problem) >= MIN_SHARED_PARAMETERS
+
+
+def past_reader(storage: Storage) -> "Callable[[History], Past | None]":
+    """Return the function that reads the past studies of a study."""
+    return lambda history: read_past(storage, history)
+
+
+def read_past(storage: Storage, history: History) -> "Past | None":
+    """Read the attached past studies, aligned with the study's space; None if there are none."""
+    if not history.sources:
+        return None
+    from scrimp.encoding.encoding import Encoding
+    from scrimp.transfer.past import Past
+
+    problem = history.problem
+    encoding, kept = Encoding(problem.space), _KeptFits(storage)
+    studies: list[SourceStudy] = []
+    left_out: list[str] = []
+    notes: dict[str, list[str]] = {}
+    logs = shown(
+        history.sources, len(history.sources), "reading past studies", LOGS_FOR_A_PROGRESS_BAR
+    )
+    for source in logs:
+        try:
+            study = _read(storage, source, problem, encoding, kept)
+        except ScrimpError as error:
+            left_out.append(_line(error))
+            continue
+        left_out += dict.fromkeys(study.refused)
+        studies.append(study)
+        for note in study.notes:
+            notes.setdefault(note, []).append(source.study)
+    said = (*left_out, *(f"{_listed(names)}: {note}" for note, names in notes.items()))
+    for line in said:
+        logger.warning("%s", line)
+    return Past(tuple(studies), encoding.columns, said, kept, shown)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """
+    >>> _listed(["a", "b", "c", "d", "e"])
+    "past studies 'a', 'b', 'c' and 2 more"
+    """
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return (
+        f"past {'study' if len(names) == 1 else 'studies'} {', '.join(map(repr, names[:3]))}{more}"
+    )
+
+
+def _read(
+    storage: Storage,
+    source: SourceAttached,
+    problem: Problem,
+    encoding: "Encoding",
+    kept: MutableMapping[str, JsonObject],
+) -> "SourceStudy":
+    """Read one past study as arrays; `StudyError` says why it cannot be used."""
+    from scrimp.transfer.source_study import aligned
+
+    try:
+        lines = storage.open(source.study).lines()[: source.length]
+        same = digest(lines) == source.digest
+        past = History.of(decode(lines, source.study)) if same else None
+    except ScrimpError as error:
+        raise StudyError(f"skipping past study {source.study!r}: {_line(error)}") from None
+    if past is None:
+        raise StudyError(
+            f"skipping past study {source.study!r}: it was replaced after it was attached"
+        )
+    study = aligned(past, problem, encoding)
+    if problem.budget is None or not study.has_metric(0):
+        return study
+    return _with_curves(study, source, past, problem, kept)
+
+
+def _with_curves(
+    study: "SourceStudy",
+    source: SourceAttached,
+    past: History,
+    problem: Problem,
+    kept: MutableMapping[str, JsonObject],
+) -> "SourceStudy":
+    """Add the parameters fitted to the learning curves of the past study."""
+    from scrimp.freeze_thaw.curve_process import SHARED_PARAMETERS
+    from scrimp.freeze_thaw.past_curves import curve_parameters
+    from scrimp.freeze_thaw.study_model import fit_past_curves
+
+    # Another formula has other parameters, and needs a fit of its own.
+    key = f"{source.digest}-curves-{SHARED_PARAMETERS}"
+    if key not in kept:
+        with one_thread():
+            kept[key] = fit_past_curves(past)
+    return replace(study, curves=curve_parameters(kept[key], past.problem.space, problem.space))
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())
+
+
+class _KeptFits(MutableMapping[str, JsonObject]):
+    """Hyperparameters of models of past studies by name, saved in the storage of the studies."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self._known: dict[str, JsonObject] = {}
+
+    def __getitem__(self, key: str) -> JsonObject:
+        if key not in self._known:
+            text = self._storage.kept(f"fit:{key}")
+            if text is None:
+                raise KeyError(key)
+            self._known[key] = msgspec.json.decode(text)
+        return self._known[key]
+
+    def __setitem__(self, key: str, state: JsonObject) -> None:
+        self._known[key] = state
+        try:
+            self._storage.keep(f"fit:{key}", msgspec.json.encode(state).decode())
+        except ScrimpError as error:
+            logger.warning("the fit of a past study is not saved: %s", _line(error))
+
+    def __delitem__(self, key: str) -> None:
+        del self._known[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+Item = TypeVar("Item")
+
+
+def shown(
+    items: Iterable[Item],
+    count: int,
+    what: str = "learning from past studies",
+    minimum: int = FITS_FOR_A_PROGRESS_BAR,
+) -> Iterator[Item]:
+    """Show a progress bar on a terminal while past studies are read or fitted, from ``minimum`` on."""
+    import sys
+
+    if count < minimum or not sys.stderr.isatty():
+        yield from items
+        return
+    from rich.console import Console
+    from rich.progress import track
+
+    yield from track(list(items), what, console=Console(stderr=True), transient=True)
+
+
+def nearest_studies(
+    found: Sequence[tuple[SourceAttached, Problem]], problem: Problem, limit: int = MAX_SOURCES
+) -> list[SourceAttached]:
+    """Return the nearest of the past studies, given with their problems, in the given order."""
+    from scrimp.transfer.source_study import shared_share
+
+    widths = _widths([past for _, past in found], problem)
+
+    def order(place: int) -> tuple[float, float, int, str]:
+        source, past = found[place]
+        share = shared_share(past, problem)
+        return (
+            _apart(past, problem, widths),
+            -share,
+            -min(source.length, EVENTS_OF_TWENTY_TRIALS),
+            source.digest,
+        )
+
+    places = range(len(found))
+    kept = places if len(found) <= limit else sorted(sorted(places, key=order)[:limit])
+    return [found[place][0] for place in kept]
+
+
+def _widths(past: Sequence[Problem], problem: Problem) -> dict[str, float]:
+    """Return the range of each feature of this task over all studies."""
+    widths = {}
+    for name, own in problem.features.items():
+        values = [own, *(one.features[name] for one in past if name in one.features)]
+        widths[name] = max(values) - min(values)
+    return widths
+
+
+def _apart(past: Problem, problem: Problem, widths: dict[str, float]) -> float:
+    """Return the root mean square of scaled differences over shared features; infinite without
+    any."""
+    shared = [name for name in widths if name in past.features]
+    if not shared:
+        return math.inf
+    gaps = [
+        (past.features[name] - problem.features[name]) / (widths[name] or 1.0) for name in shared
+    ]
+    return math.sqrt(sum(gap * gap for gap in gaps) / len(gaps))
+
+
+def check_features(
+    method: str, own: Mapping[str, float], past: Mapping[str, Mapping[str, float]]
+) -> None:
+    """Refuse a method that weighs past studies by features if the tasks share none.
+
+    TST-M and TAF-M weigh past studies by the distance between features. Without a shared feature
+    all past studies would count the same, which is another method. ``past``: the features of past
+    studies by name.
+    """
+    remedy = "or use 'tst-r' and 'taf-r', which compare how tasks rank configurations"
+    if not own:
+        raise MethodError(
+            f"method {method!r} weighs past studies by features of their tasks, but this study has"
+            " none; give features={'rows': 1797, 'classes': 10} here and for the past studies,"
+            f" {remedy}"
+        )
+    shared = set(own).intersection(*past.values()) if past else set(own)
+    if shared:
+        return
+    lacking = [name for name, features in past.items() if not set(own) & set(features)] or list(
+        past
+    )
+    listed = ", ".join(map(repr, lacking[:3])) + (
+        f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
+    )
+    raise MethodError(
+        f"method {method!r} compares tasks by features, but no feature of this study"
+        f" ({', '.join(sorted(own))}) is known for all past studies; {listed} have none of them."
+        f" Leave those out of learn_from, {remedy}"
+    )

@@ -1,0 +1,149 @@
+"""Entries that users append to a study themselves: results and ends of trials, configurations to
+try, limits.
+
+trial = open_trial(ledger, 7)
+append_report(ledger, trial, step=3.0, metrics={"error": 0.4}, stderr={"error": 0.02})
+end_trial(ledger, trial, "failed", "out of memory")
+"""
+
+from collections.abc import Callable, Mapping
+
+from msgspec.structs import replace
+
+from scrimp.checks import is_whole
+from scrimp.errors import ReportError, StudyError
+from scrimp.executors.clock import wall_clock
+from scrimp.json_values import Json
+from scrimp.methods.policy import Policy
+from scrimp.schedulers.scheduler import Verdict
+from scrimp.study.decisions import room_for_trials
+from scrimp.study.ledger import Ledger
+from scrimp.study_log.events import Enqueued, Reported, StudyChanged, ended_event
+from scrimp.study_log.limits import Totals
+from scrimp.study_log.reports import (
+    Stderr,
+    as_metrics,
+    as_standard_errors,
+    report_events,
+)
+from scrimp.study_log.trial import Trial, check_step
+from scrimp.suggesters.untried_configs import KNOWN
+
+
+def open_trial(ledger: Ledger, trial: Trial | int) -> Trial:
+    """Return the current state of a trial; `ReportError` if it does not exist or has ended."""
+    number = trial.id if isinstance(trial, Trial) else trial
+    trials = ledger.history.trials
+    here = is_whole(number) and number < len(trials)
+    # Of a running trial, the append reads what is new.
+    if not here or trials[number].status != "running":
+        trials = ledger.refresh().trials
+    if not is_whole(number) or number >= len(trials):
+        raise ReportError(
+            f"study {ledger.store.name!r} has no trial {number!r}; it has {len(trials)}, counted"
+            " from 0"
+        )
+    current = trials[number]
+    if current.finished:
+        raise ReportError(f"trial {number} is {current.status} already; ask for a new one")
+    return current
+
+
+def tell_result(ledger: Ledger, trial: Trial | int, value: object, stderr: Stderr) -> Trial:
+    """Record the result of a trial, a number or metrics by name; return the trial."""
+    current = open_trial(ledger, trial)
+    names = ledger.history.problem.names
+    metrics, errors = as_metrics(value, names), as_standard_errors(stderr, names)
+    append_report(ledger, current, current.granted, metrics, errors)
+    return ledger.history.trials[current.id]
+
+
+def tell_step(
+    ledger: Ledger,
+    deciding: Callable[[], Policy],
+    trial: Trial | int,
+    step: float,
+    metrics: Mapping[str, object],
+    stderr: Stderr,
+) -> bool:
+    """Record metrics after ``step``; True if the trial continues."""
+    current = open_trial(ledger, trial)
+    check_step(current, step)
+    problem = ledger.history.problem
+    numbers = as_metrics(metrics, problem.names, stepped=problem.budget is not None)
+    errors = as_standard_errors(stderr, problem.names)
+    append_report(ledger, current, float(step), numbers, errors)
+    history = ledger.history
+    now = history.trials[current.id]
+    if now.status == "running" and deciding().review(history, now.id) is Verdict.STOP:
+        end_trial(ledger, now, "stopped", ended_by_scheduler(step))
+        return False
+    return now.status == "running"
+
+
+def append_report(
+    ledger: Ledger, trial: Trial, step: float, metrics: dict[str, float], stderr: dict[str, float]
+) -> None:
+    """Record metrics after ``step``; `ReportError` if they do not count because another process
+    told the trial or took it over."""
+    now, problem = wall_clock(), ledger.history.problem
+    report = Reported(
+        trial=trial.id,
+        step=step,
+        metrics=dict(metrics),
+        attempt=trial.attempt,
+        stderr=stderr,
+        cost=metrics.get(problem.cost) if problem.cost is not None else None,
+        time=now,
+    )
+    curve = ledger.append(report_events(report, problem.names)).trials[trial.id].curve
+    if not any(point.step == step and point.time == now for point in curve):
+        raise ReportError(
+            f"this report does not count: another process told trial {trial.id} or took it over in"
+            " the meantime"
+        )
+
+
+def end_trial(ledger: Ledger, trial: Trial, status: str, message: str) -> Trial:
+    """Record that the trial ended; return the trial."""
+    ended = ended_event(trial.id, trial.attempt, status, message, wall_clock())
+    return ledger.append([ended]).trials[trial.id]
+
+
+def ended_by_scheduler(step: float) -> str:
+    """Return the message of a trial that its scheduler stopped after ``step``."""
+    return f"stopped by the scheduler at {step:g}"
+
+
+def enqueue_config(ledger: Ledger, config: Mapping[str, Json]) -> None:
+    """Complete a configuration and queue it, unless it is queued or tried already."""
+    if not isinstance(config, Mapping):
+        raise StudyError(f"enqueue takes parameters by name, such as {{'lr': 0.1}}; got {config!r}")
+    history = ledger.refresh()
+    space = history.problem.space
+    complete = space.complete(config, history.rng(f"enqueue {len(history.queue)}"))
+    queued = any(space.key(other) == space.key(complete) for other in history.queue)
+    if not history.problem.noisy and (queued or complete in history.derive(KNOWN)):
+        return
+    ledger.append([Enqueued(config=complete, time=wall_clock())])
+
+
+def change_limits(ledger: Ledger, change: StudyChanged) -> None:
+    """Record new limits, unless they are in force already. New limits resume a stopped study."""
+    limits = ledger.history.limits
+    if limits.halt == "stopped" and change.halt is None:
+        change = replace(change, halt="none")
+    if change.limits_after(limits) != limits:
+        ledger.append([replace(change, time=wall_clock())])
+
+
+def make_room(ledger: Ledger) -> bool:
+    """Raise a total that is used up by one trial, since a user who asks may exceed it; False if
+    none is. A run in progress keeps its limit."""
+    history = ledger.history
+    full, total = not room_for_trials(history), history.totals.budget
+    spent = total is not None and history.spent >= total
+    if full or spent:
+        room = Totals(n_trials=len(history.trials) + 1) if full else None
+        change_limits(ledger, StudyChanged(totals=room, lifted=("budget",) if spent else ()))
+    return full or spent

@@ -1,0 +1,420 @@
+"""The state of a study, advanced one event at a time, in constant time each.
+
+`State` is mutable and private to `History`, which shares it between versions of the same log.
+With a `Fold`, policies keep state of their own: a rung table, for instance, advances with every
+event instead of being computed from all trials again.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from bisect import bisect_left
+from collections import deque
+from operator import attrgetter
+from typing import Any, ClassVar, Generic, TypeVar
+
+from msgspec.structs import replace
+
+from scrimp.errors import StudyError
+from scrimp.json_values import Config, Json, JsonObject
+from scrimp.space.growth import grown_config
+from scrimp.space.space import Space
+from scrimp.study_log.annotations import annotation_objection, with_attributes
+from scrimp.study_log.decision_record import EMPTY_RECORD, latest_record
+from scrimp.study_log.events import (
+    Annotated,
+    BudgetGranted,
+    CheckpointsRemoved,
+    Decided,
+    Ended,
+    Enqueued,
+    Event,
+    Lost,
+    Reported,
+    Retried,
+    SourceAttached,
+    StudyChanged,
+    StudyCreated,
+    TrialAdded,
+)
+from scrimp.study_log.limits import Limits
+from scrimp.study_log.messages import shortened
+from scrimp.study_log.problem import Problem
+from scrimp.study_log.standings import Front, measured_again, with_report
+from scrimp.study_log.trial import STATUSES, Observation, Trial
+from scrimp.study_log.vetting import (
+    ENDS,
+    MAX_DECISIONS_AHEAD,
+    queue_objection,
+    tag_objection,
+)
+
+S = TypeVar("S")
+
+ABOUT_TRIALS = frozenset({Reported, BudgetGranted, Ended, Lost, Retried})
+"""Kinds of events about one trial."""
+
+
+class Fold(ABC, Generic[S]):
+    """Incremental state of a policy: a hashable value that defines the first state and how one event
+    advances it.
+
+    ``step`` changes ``state`` in place; ``before`` and ``trial`` are the trial of the event, before
+    and after it. A fold that names the ``kinds`` of events it needs gets only those, without trials:
+    other events cost nothing, and it can begin in the middle of a study without computing all
+    trials again.
+    """
+
+    kinds: ClassVar[tuple[type, ...] | None] = None
+
+    @abstractmethod
+    def begin(self, problem: Problem) -> S:
+        """Return the state before any trial."""
+
+    @abstractmethod
+    def step(self, state: S, event: Event, before: Trial | None, trial: Trial | None) -> None:
+        """Apply one event."""
+
+
+class State:
+    """The current state of a study, which `History` reads."""
+
+    def __init__(self, parsed: dict[int, tuple[JsonObject, Problem]] | None = None) -> None:
+        # States of the same log share it, so that a large pool is read once.
+        self.parsed = {} if parsed is None else parsed
+        self.length = 0
+        self.created: StudyCreated | None = None
+        self.problem: Problem | None = None
+        self.method: JsonObject = {}
+        self.limits = Limits()
+        self.objective: JsonObject | None = None
+        self.plugins: tuple[str, ...] = ()
+        self.sources: list[SourceAttached] = []
+        self.trials: list[Trial] = []
+        self.by_status: dict[str, dict[int, None]] = {status: {} for status in STATUSES}
+        self.interrupted: dict[int, None] = {}
+        self.vouched: dict[int, dict[int, float]] = {}
+        self.queue: deque[Config] = deque()
+        self.decisions = 0
+        self.recorded = EMPTY_RECORD
+        self.degraded: list[tuple[int, str]] = []
+        self.ignored: list[tuple[int, str]] = []
+        self.user_attrs: dict[str, Json] = {}
+        self.user_note = ""
+        self.spent = 0.0
+        self.repeated = 0.0
+        self.freed = 0
+        self.front: Front = []
+        self.time = 0.0
+        self.derived: dict[Fold[Any], Any] = {}
+        self.remembered: dict[object, Any] = {}
+        self._watching: list[tuple[Fold[Any], Any]] = []
+        self._waiting: dict[type, list[tuple[Fold[Any], Any]]] = {}
+
+    def derive(self, fold: Fold[S], state: S) -> None:
+        """Advance ``state`` from now on."""
+        self.derived[fold] = state
+        if fold.kinds is None:
+            self._watching.append((fold, state))
+        for kind in fold.kinds or ():
+            self._waiting.setdefault(kind, []).append((fold, state))
+
+    def apply(self, event: Event) -> None:
+        """Apply one event."""
+        before: Trial | None = None
+        trial: Trial | None = None
+        kind = type(event)
+        if kind in ABOUT_TRIALS:
+            number: int = event.trial  # type: ignore[union-attr, assignment]
+            if not 0 <= number < len(self.trials):
+                raise StudyError(
+                    f"event {self.length} of the log is about trial {number}, which was never"
+                    " added; the log is damaged"
+                )
+            before = self.trials[number]
+            trial = self._about_trial(event, before)  # type: ignore[arg-type]
+        elif isinstance(event, TrialAdded):
+            trial = self._added(event)
+        else:
+            self._about_study(event)
+        self.length += 1
+        self.remembered.clear()
+        if event.time > self.time:
+            self.time = event.time
+        for fold, state in self._watching:
+            fold.step(state, event, before, trial)
+        if kind in self._waiting:
+            for fold, state in self._waiting[kind]:
+                fold.step(state, event, None, None)
+
+    def _about_study(self, event: Event) -> None:
+        match event:
+            case Decided() if not 0 <= event.decision <= self.length + MAX_DECISIONS_AHEAD:
+                words = f"a decision has the number {shortened(event.decision)}; the next one is"
+                self.ignored.append((self.length, f"{words} {self.decisions}"))
+            case Decided():
+                self.decisions = max(self.decisions, event.decision + 1)
+                self.recorded = latest_record(self.recorded, event.record)
+                if event.record.degraded:
+                    self.degraded.append((event.decision, event.record.degraded))
+            case Enqueued():
+                assert self.problem is not None
+                objection = queue_objection(self.problem.space, event.config)
+                if objection:
+                    self.ignored.append((self.length, objection))
+                else:
+                    self.queue.append(event.config)
+            case StudyCreated() if self.created is not None:
+                self.ignored.append((self.length, "the study is created a second time"))
+            case StudyCreated():
+                self.created, self.method, self.plugins = event, event.method, event.plugins
+                self.problem = self.parse(event.problem)
+            case StudyChanged():
+                self._change(event)
+            case SourceAttached():
+                self.sources.append(event)
+            case CheckpointsRemoved():
+                self.freed += event.size
+            case Annotated():
+                self._annotate(event)
+
+    def _annotate(self, event: Annotated) -> None:
+        """Apply an annotation. Folds see no trial with it, since no decision depends on it."""
+        objection = annotation_objection(event)
+        if event.trial is not None and not 0 <= event.trial < len(self.trials):
+            objection = f"trial {event.trial} is annotated, which was never added"
+        if objection:
+            self.ignored.append((self.length, objection))
+        elif event.trial is None:
+            self.user_attrs = with_attributes(self.user_attrs, event)
+            self.user_note = self.user_note if event.note is None else event.note
+        else:
+            trial = self.trials[event.trial]
+            note = trial.note if event.note is None else event.note
+            attributes = with_attributes(trial.user_attrs, event)
+            self.trials[trial.id] = replace(trial, user_attrs=attributes, note=note)
+
+    def parse(self, record: JsonObject) -> Problem:
+        """Return the problem that an event records."""
+        # The record is kept, so that its id stays unique.
+        if id(record) not in self.parsed:
+            try:
+                self.parsed[id(record)] = record, Problem.from_json(record)
+            except (LookupError, TypeError, AttributeError, ValueError) as error:
+                raise StudyError(
+                    f"event {self.length} of the log records a problem that cannot be read"
+                    f" ({error!r}); it is damaged, or a newer scrimp wrote it: use that version, or"
+                    " restore the study from a backup"
+                ) from None
+        return self.parsed[id(record)][1]
+
+    def _change(self, event: StudyChanged) -> None:
+        if event.problem is not None:
+            old, self.problem = self.problem, self.parse(event.problem)
+            if old is not None and old.space != self.problem.space:
+                self._move_to(old.space, self.problem.space)
+            if old is not None and (old.metrics, old.goals) != (
+                self.problem.metrics,
+                self.problem.goals,
+            ):
+                self._measure_again(self.problem)
+        if event.method is not None:
+            self.method = event.method
+        self.limits = event.limits_after(self.limits)
+        if event.objective is not None:
+            self.objective = event.objective
+        if event.plugins is not None:
+            self.plugins = event.plugins
+
+    def _move_to(self, old: Space, new: Space) -> None:
+        """Move every trial and the queue to a larger space; a trial that does not fit keeps its
+        configuration."""
+        for number, trial in enumerate(self.trials):
+            config = grown_config(trial.config, old, new)
+            if config is not None:
+                self.trials[number] = replace(trial, config=config)
+        moved = (grown_config(config, old, new) for config in self.queue)
+        self.queue = deque(config for config in moved if config is not None)
+
+    def _measure_again(self, problem: Problem) -> None:
+        """Compute the losses of all reports again, after a change of metrics or goals."""
+        self.trials = [measured_again(trial, problem) for trial in self.trials]
+        self.front = []
+        for trial in self.trials:
+            for point in trial.curve:
+                self._consider_best(trial.id, point)
+
+    def _added(self, event: TrialAdded) -> Trial:
+        if event.trial != len(self.trials):
+            raise StudyError(
+                f"the log adds trial {event.trial} where {len(self.trials)} is next; it is damaged:"
+                " export what is good"
+            )
+        if event.enqueued and self.queue:
+            self.queue.popleft()
+        objection = tag_objection(event.tag, event.trial) if event.tag else ""
+        if objection:
+            self.ignored.append((self.length, objection))
+        trial = Trial(
+            id=event.trial,
+            config=event.config,
+            tag={} if objection else event.tag,
+            continue_from=event.continue_from,
+            decision=self.decisions - 1,
+        )
+        self.trials.append(trial)
+        self.by_status[trial.status][trial.id] = None
+        return trial
+
+    def _about_trial(
+        self, event: Reported | BudgetGranted | Ended | Lost | Retried, before: Trial
+    ) -> Trial:
+        if not isinstance(event, Retried):
+            # Attempts are numbered in turn. A worker that resumes a trial goes through all attempts
+            # before, so a huge number would keep it busy for ever.
+            newest = max(before.attempt + isinstance(event, BudgetGranted), 1)
+            if not 0 <= event.attempt <= newest:
+                words = f"trial {before.id} has the attempt {shortened(event.attempt)}"
+                self.ignored.append((self.length, f"{words}; it must be at most {newest}"))
+                return before
+        match event:
+            case Reported():
+                trial = self._reported(event, before)
+            case BudgetGranted():
+                trial = before
+                if not before.finished:
+                    trial = replace(
+                        before,
+                        granted=event.budget,
+                        attempt=event.attempt,
+                        worker=event.worker,
+                        status="running",
+                        message="",
+                        started=event.time if before.started is None else before.started,
+                    )
+            case Ended() if event.status not in ENDS:
+                trial = before
+                self.ignored.append(
+                    (self.length, f"trial {event.trial} ends as {shortened(event.status)}")
+                )
+            case Ended():
+                trial = before
+                if not _too_late(event, before):
+                    trial = replace(
+                        before, status=event.status, message=event.message, ended=event.time
+                    )
+            case Lost():
+                trial = self._lost(event, before)
+            case Retried():
+                trial = self._retried(before) if before.status == "failed" else before
+        if trial is not before:
+            self.trials[trial.id] = trial
+            if trial.status != before.status:
+                del self.by_status[before.status][before.id]
+                self.by_status[trial.status][trial.id] = None
+                if trial.status != "paused":
+                    self.interrupted.pop(trial.id, None)
+        return trial
+
+    def _lost(self, event: Lost, before: Trial) -> Trial:
+        if before.status != "running" or event.attempt != before.attempt:
+            return before
+        paused = event.paused and bool(before.curve)
+        if paused:
+            self.interrupted[before.id] = None
+        return replace(
+            before,
+            status="paused" if paused else "stale",
+            lost=event.attempt,
+            lost_workers=before.lost_workers + (not event.handed_back),
+            message=event.message,
+        )
+
+    def _reported(self, event: Reported, before: Trial) -> Trial:
+        assert self.problem is not None
+        if _too_late(event, before):
+            return before
+        vouched = self.vouched.setdefault(before.id, {})
+        vouched[event.attempt] = max(event.step, vouched.get(event.attempt, 0.0))
+        point = observation(event, self.problem)
+        curve = _with_point(before.curve, point)
+        if curve is before.curve:
+            # The first report of a step counts; this one trained it again.
+            place = bisect_left(curve, point.step, key=attrgetter("step"))
+            self.repeated += point.step - (curve[place - 1].step if place else 0.0)
+            return before
+        self.spent += curve[-1].step - before.budget
+        self._consider_best(before.id, point)
+        status, end = before.status, before.ended
+        # A value that is not finite completes nothing: an `Ended` event follows it.
+        if point.loss is None:
+            pass
+        elif curve[-1].step >= self.problem.full_budget:
+            status, end = "completed", event.time
+        elif curve[-1].step >= before.granted and status == "running":
+            status = "paused"
+        best = before.best
+        known = math.inf if best is None else self.problem.sign * best
+        if point.loss is not None and point.feasible and point.loss < known:
+            best = self.problem.value(point.loss)
+        return replace(
+            before,
+            curve=curve,
+            status=status,
+            ended=end,
+            value=self.problem.value(curve[-1].loss),
+            best=best,
+            lost_workers=0,
+        )
+
+    def _retried(self, before: Trial) -> Trial:
+        """Return a failed trial as a stale one, with its finite reports."""
+        assert self.problem is not None
+        curve = tuple(point for point in before.curve if point.loss is not None)
+        last = curve[-1] if curve else None
+        good = 0.0 if last is None else last.step
+        vouched = self.vouched.get(before.id, {}).items()
+        self.vouched[before.id] = {attempt: min(step, good) for attempt, step in vouched if good}
+        return replace(
+            before,
+            status="stale",
+            message="it failed, and will be tried again",
+            curve=curve,
+            value=None if last is None else self.problem.value(last.loss),
+            ended=None,
+            lost=before.attempt,
+            lost_workers=0,
+        )
+
+    def _consider_best(self, trial: int, point: Observation) -> None:
+        """Update the front; with one metric it is the best report alone."""
+        if point.feasible:
+            self.front = with_report(self.front, point, trial)
+
+
+def observation(event: Reported, problem: Problem) -> Observation:
+    """Return a report with its losses and its violation of constraints."""
+    losses = problem.losses(event.metrics)
+    return Observation(
+        event.step,
+        event.metrics,
+        losses,
+        problem.counted(losses),
+        event.stderr,
+        event.cost,
+        event.time,
+        problem.violation(event.metrics),
+    )
+
+
+def _too_late(event: Reported | Ended, before: Trial) -> bool:
+    """Return True for an event after the end of its trial, or of an attempt that was lost or
+    replaced; it does not count."""
+    return before.finished or event.attempt <= before.lost or event.attempt < before.attempt
+
+
+def _with_point(curve: tuple[Observation, ...], point: Observation) -> tuple[Observation, ...]:
+    """Return the curve with one more report, sorted by step; unchanged if it has that step."""
+    if not curve or point.step > curve[-1].step:
+        return (*curve, point)
+    place = bisect_left(curve, point.step, key=attrgetter("step"))
+    return curve if curve[place].step == point.step else (*curve[:place], point, *curve[place:])

@@ -1,0 +1,311 @@
+"""The history of a study: its events, the state computed from them, and derived random generators.
+
+A `History` never changes; `with_events` returns a longer one that shares its data. The newest
+version answers in constant time. An older one still gives the same answers, but computes its part of
+the log again.
+
+Randomness is derived, never stored: ``rng(purpose)`` depends on the study's seed, the number of
+decisions and the purpose. So a decision is a function of the history, and can be replayed.
+
+    history = History.of(store.read())
+    longer = history.with_events(news)
+"""
+
+import hashlib
+import re
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+
+from scrimp.errors import StudyError
+from scrimp.json_values import Config, Json, JsonObject
+from scrimp.study_log.decision_record import DecisionRecord
+from scrimp.study_log.events import Event, SourceAttached, StudyCreated
+from scrimp.study_log.fold import Fold, State
+from scrimp.study_log.limits import Limits, Totals
+from scrimp.study_log.problem import Problem
+from scrimp.study_log.trial import Observation, Trial
+
+S = TypeVar("S")
+
+
+class History:
+    """The first ``length`` events of a log, and the state after them."""
+
+    __slots__ = ("_log", "_state", "length")
+
+    def __init__(self, log: list[Event], length: int, state: State) -> None:
+        self._log = log
+        self._state = state
+        self.length = length
+
+    @staticmethod
+    def of(events: Iterable[Event]) -> "History":
+        """Return the history of these events; the first must be `StudyCreated`."""
+        log = list(events)
+        if not log or not isinstance(log[0], StudyCreated):
+            raise StudyError(
+                "the log does not begin with the creation of its study; it is empty or damaged"
+            )
+        return History([], 0, State()).with_events(log)
+
+    def with_events(self, events: Iterable[Event]) -> "History":
+        """Return a longer history; this one does not change."""
+        state = self._current()
+        log = self._log if len(self._log) == self.length else self._log[: self.length]
+        for event in events:
+            state.apply(event)
+            log.append(event)
+        return History(log, state.length, state)
+
+    def _current(self) -> State:
+        """Return the state at this length; compute it again if a longer history has advanced it."""
+        if self._state.length != self.length:
+            events = self._log[: self.length]
+            self._state = _folded(events, State(self._state.parsed), self._state.derived)
+        return self._state
+
+    def derive(self, fold: Fold[S]) -> S:
+        """Return the state of ``fold`` at this length. It is shared: do not change it."""
+        state = self._current()
+        if fold not in state.derived:
+            state.derive(fold, self._derived(fold))
+        result: S = state.derived[fold]
+        return result
+
+    def _derived(self, fold: Fold[S]) -> S:
+        """Compute the state of a fold for the first time."""
+        events = self._log[: self.length]
+        if fold.kinds is None:
+            state: S = _folded(events, State(self._state.parsed), [fold]).derived[fold]
+            return state
+        state = fold.begin(self._state.parse(self.created.problem))
+        for event in events:
+            if type(event) in fold.kinds:
+                fold.step(state, event, None, None)
+        return state
+
+    def remember(self, key: object, compute: Callable[[], S]) -> S:
+        """Return ``compute()``, which is kept until the history grows; for a small number of keys."""
+        remembered = self._current().remembered
+        result: S = remembered[key] if key in remembered else compute()
+        remembered[key] = result
+        return result
+
+    def rng(self, purpose: str) -> np.random.Generator:
+        """Return a generator that depends on the seed, the number of decisions so far, and
+        ``purpose``."""
+        return np.random.default_rng(
+            [self.problem.seed, self.decisions, zlib.crc32(purpose.encode())]
+        )
+
+    @property
+    def events(self) -> Sequence[Event]:
+        """The events of the log up to this length."""
+        return self._log[: self.length]
+
+    @property
+    def created(self) -> StudyCreated:
+        """The first event."""
+        created = self._current().created
+        assert created is not None
+        return created
+
+    @property
+    def identity(self) -> str:
+        """Letters and digits that no other study has: drawn at creation, or a digest of the first
+        event if that has others. Files and folders are named after it."""
+        created = self.created
+        if re.fullmatch("[A-Za-z0-9]{1,64}", created.identity):
+            return created.identity
+        return hashlib.sha256(msgspec.json.encode(created, order="deterministic")).hexdigest()[:32]
+
+    @property
+    def problem(self) -> Problem:
+        """The problem with the current space."""
+        problem = self._current().problem
+        assert problem is not None
+        return problem
+
+    @property
+    def method(self) -> JsonObject:
+        """The JSON form of the method."""
+        return self._current().method
+
+    @property
+    def limits(self) -> Limits:
+        """The limits of the study, its halt, and the place of its checkpoints."""
+        return self._current().limits
+
+    @property
+    def totals(self) -> Totals:
+        """The limits on n_trials, budget and time."""
+        return self._current().limits.totals
+
+    @property
+    def objective(self) -> Mapping[str, Json] | None:
+        """The record of the objective that workers evaluate; None without one."""
+        return self._current().objective
+
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        """The recorded modules that registered parts of the method."""
+        return self._current().plugins
+
+    @property
+    def sources(self) -> Sequence[SourceAttached]:
+        """The past studies that this one learns from."""
+        return self._current().sources
+
+    @property
+    def trials(self) -> Sequence[Trial]:
+        """All trials, by number. The list is shared: do not change it."""
+        return self._current().trials
+
+    def trial(self, number: int) -> Trial:
+        """Return the trial with this number; `StudyError` if there is none."""
+        trials = self.trials
+        if isinstance(number, bool) or not 0 <= number < len(trials):
+            raise StudyError(
+                f"there is no trial {number}; the study has {len(trials)}, counted from 0"
+            )
+        return trials[number]
+
+    def vouched(self, trial: int) -> dict[int, float]:
+        """Return the highest step that counts for each attempt of a trial; later checkpoints are
+        not used."""
+        return dict(self._current().vouched.get(trial, {}))
+
+    def with_status(self, *statuses: str) -> list[Trial]:
+        """Return the trials in these states, in the order in which they entered them."""
+        state = self._current()
+        # Copied first, because another thread may extend the history meanwhile.
+        found: list[Trial] = []
+        for status in statuses:
+            found += map(state.trials.__getitem__, list(state.by_status[status]))
+        return found
+
+    @property
+    def interrupted(self) -> list[Trial]:
+        """The paused trials whose grant is not used up, because they failed right after they were
+        resumed."""
+        state = self._current()
+        return list(map(state.trials.__getitem__, list(state.interrupted)))
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of trials in each state."""
+        return {status: len(members) for status, members in self._current().by_status.items()}
+
+    @property
+    def queue(self) -> Sequence[Config]:
+        """Configurations to try before the method decides."""
+        return self._current().queue
+
+    @property
+    def decisions(self) -> int:
+        """The number of decisions, which is the number of the next one."""
+        return self._current().decisions
+
+    @property
+    def recorded(self) -> DecisionRecord:
+        """The latest value of everything that decisions recorded: fits, weights, reasons."""
+        return self._current().recorded
+
+    @property
+    def degraded(self) -> Sequence[tuple[int, str]]:
+        """Decisions that fell back to a simpler model, and why."""
+        return self._current().degraded
+
+    @property
+    def ignored(self) -> Sequence[tuple[int, str]]:
+        """Invalid entries of the log, which do not count: position and reason."""
+        return self._current().ignored
+
+    @property
+    def user_attrs(self) -> Mapping[str, Json]:
+        """The user's attributes of the study."""
+        return self._current().user_attrs
+
+    @property
+    def user_note(self) -> str:
+        """The user's note on the study."""
+        return self._current().user_note
+
+    @property
+    def spent(self) -> float:
+        """The budget used by all trials."""
+        return self._current().spent
+
+    @property
+    def repeated(self) -> float:
+        """The budget of steps that were trained again, because a resumed trial had no checkpoint of
+        them; not part of ``spent``."""
+        return self._current().repeated
+
+    @property
+    def freed(self) -> int:
+        """Bytes of checkpoints that were removed."""
+        return self._current().freed
+
+    @property
+    def time(self) -> float:
+        """The time of the newest event."""
+        return self._current().time
+
+    @property
+    def is_selection(self) -> bool:
+        """True for a checkpoint selection, whose trials are cells of a table of scores."""
+        return self.created.kind == "selection"
+
+    @property
+    def best(self) -> tuple[Trial, Observation] | None:
+        """The best feasible report at any budget, with its trial; None before the first, in a
+        checkpoint selection, and in a study of several metrics, which has a `front`."""
+        front = [] if self.problem.several else self.front
+        return front[0] if front else None
+
+    @property
+    def front(self) -> list[tuple[Trial, Observation]]:
+        """The feasible reports that no other one dominates, with their trials, sorted by the first
+        metric; the best alone with one metric. Empty for a checkpoint selection."""
+        if self.is_selection:
+            return []
+        state = self._current()
+        return [
+            (state.trials[number], point)
+            for _, number, step in sorted(state.front)
+            for point in state.trials[number].curve
+            if point.step == step
+        ]
+
+    @property
+    def best_at_full_budget(self) -> tuple[Trial, Observation] | None:
+        """The best feasible report at full budget, with its trial; None before the first."""
+        full = self.problem.full_budget
+        ends = [
+            (point.loss, trial.id, point)
+            for trial in self.trials
+            if (point := trial.last) is not None
+            and point.loss is not None
+            and point.step >= full
+            and point.feasible
+        ]
+        if not ends:
+            return None
+        _, number, point = min(ends, key=lambda end: end[:2])
+        return self.trials[number], point
+
+
+def _folded(events: Sequence[Event], state: State, folds: Iterable[Fold[Any]]) -> State:
+    """Apply ``events`` to ``state``, with ``folds`` that begin when the problem is known."""
+    for event in events:
+        state.apply(event)
+        if isinstance(event, StudyCreated):
+            assert state.problem is not None
+            for fold in folds:
+                state.derive(fold, fold.begin(state.problem))
+    return state

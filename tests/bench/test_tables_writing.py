@@ -1,0 +1,57 @@
+"""Tables written and read back."""
+
+import numpy as np
+import pytest
+
+from scrimp.bench.tables import TableDraft, config_rows, read_table, write_table
+from scrimp.errors import ConfigError, TableError
+
+SPACE = (
+    {"name": "kernel", "type": "choice", "choices": ["linear", "rbf"]},
+    {
+        "name": "gamma",
+        "type": "float",
+        "low": 0.1,
+        "high": 10.0,
+        "log": True,
+        "when": {"kernel": "rbf"},
+    },
+    {"name": "layers", "type": "ordinal", "choices": [1, 2, 4]},
+)
+CONFIGS = [{"kernel": "linear", "layers": 4}, {"kernel": "rbf", "gamma": 0.5, "layers": 1}]
+
+
+def test_configurations_come_back(tmp_path):
+    value = np.array([[[3.0, 2.0], [1.0, np.nan]]])
+    rows = config_rows(SPACE, CONFIGS)
+    np.testing.assert_array_equal(rows, [[0, np.nan, 2], [1, 0.5, 0]])
+    arrays = {"elapsed": np.array([[[1.0, 2.0], [1.0, 3.0]]])}
+    draft = TableDraft(
+        "mine", "loss", SPACE, ("t",), rows, value, "step", (10, 20), arrays, {"source": "here"}
+    )
+    write_table(tmp_path / "mine.npz", draft)
+    task = read_table(tmp_path / "mine.npz").task("t")
+    assert list(task.pool.configs) == CONFIGS
+    np.testing.assert_array_equal(task.value, value[0])
+    assert [path.name for path in tmp_path.iterdir()] == ["mine.npz"]
+
+
+def test_final_values_need_no_levels(tmp_path):
+    table = write_table(
+        tmp_path / "mine.npz",
+        TableDraft("mine", "error", SPACE, ("t",), config_rows(SPACE, CONFIGS), np.ones((1, 2, 1))),
+    )
+    assert table.unit is None and table.value.shape == (1, 2, 1)
+
+
+def test_a_wrong_draft_leaves_nothing(tmp_path):
+    draft = TableDraft(
+        "mine", "error", SPACE, ("t", "u"), config_rows(SPACE, CONFIGS), np.ones((1, 2, 1))
+    )
+    with pytest.raises(TableError, match="value has shape"):
+        write_table(tmp_path / "mine.npz", draft)
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(TableError, match=r"must end in \.npz"):
+        write_table(tmp_path / "mine.csv", draft)
+    with pytest.raises(ConfigError, match="'kernel' is 'cubic'"):
+        config_rows(SPACE, [{"kernel": "cubic", "layers": 1}])

@@ -1,0 +1,216 @@
+"""Selections by question: in the log, asked and told, run, resumed, replayed."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import scrimp
+from scrimp.checkpoint_selection.question_policy import pack_answers, race_of, unpack_answers
+from scrimp.errors import ReportError, StudyError
+from scrimp.explain.replay import replay
+from scrimp.study.sources import past_reader
+from scrimp.study.studies import storage_at
+
+TASKS = {"arc": 120, "gsm8k": 80}
+STEPS = [1000 * number for number in range(1, 13)]
+
+
+def right(checkpoint: object, task: str, question: int) -> float:
+    """A right or wrong answer that is the same whenever it is asked; 7000 is best."""
+    seed = [int(str(checkpoint)), len(task), question]
+    difficulty = np.random.default_rng([len(task), question]).random()
+    ability = 0.8 - abs(int(str(checkpoint)) - 7000) / 20_000
+    luck = 0.3 * np.random.default_rng(seed).standard_normal()
+    return float(ability + luck > difficulty)
+
+
+def evaluate(checkpoint: object, task: str, questions: list[int]) -> list[float]:
+    return [right(checkpoint, task, question) for question in questions]
+
+
+def test_one_call_asks_a_share_of_the_answers_and_none_twice() -> None:
+    asked: list[tuple[object, str, int]] = []
+
+    def counted(checkpoint: object, task: str, questions: list[int]) -> list[float]:
+        asked.extend((checkpoint, task, question) for question in questions)
+        return evaluate(checkpoint, task, questions)
+
+    best = scrimp.select_checkpoint(counted, STEPS, TASKS, answers=0.25, seed=0)
+    assert 0.2 * 2400 <= len(asked) <= 0.25 * 2400
+    assert len(set(asked)) == len(asked)
+    assert abs(best.checkpoint - 7000) <= 3000
+    assert best.asked == len(asked) and best.answers == 2400
+    low, high = best.interval
+    assert low < best.expected_score < high
+    assert "sampling error included" in str(best) and "1.00" not in str(best)
+
+
+def test_ask_and_tell_by_question(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    selection = scrimp.create_selection("s", checkpoints=STEPS, tasks=TASKS, storage=url, seed=0)
+    selection.stop_when(share=0.1)
+    while not selection.finished:
+        # A fresh process every time: everything is in the log.
+        selection = scrimp.load_selection("s", storage=url)
+        checkpoint, task, questions = selection.ask()
+        # The order of the answers is that of the questions given.
+        reverse = questions[::-1]
+        answers = evaluate(checkpoint, task, reverse)
+        selection.tell(checkpoint, task, answers, questions=reverse)
+    assert selection.recommend().checkpoint in STEPS
+    _, state = race_of(selection.history)
+    for row, task in np.argwhere(state.race.counts > 0):
+        count = state.race.counts[row, task]
+        name = list(TASKS)[task]
+        expected = evaluate(STEPS[row], name, state.race.order[task][:count].tolist())
+        assert state.race.block(np.array([row]), task, count)[0].tolist() == expected
+    outcomes = list(replay(selection.history.events, past_reader(storage_at(url))))
+    assert outcomes and all(outcome.same for outcome in outcomes)
+
+
+def test_parallel_evaluators_get_different_cells_of_the_round() -> None:
+    selection = scrimp.create_selection(
+        "s", checkpoints=STEPS, tasks=TASKS, storage="memory://", seed=0
+    )
+    selection.stop_when(share=0.2)
+    parts = selection.ask(count=30)
+    assert 1 < len(parts) <= 30
+    assert len({(checkpoint, task) for checkpoint, task, _ in parts}) == len(parts)
+    for checkpoint, task, questions in parts:
+        selection.tell(checkpoint, task, evaluate(checkpoint, task, questions))
+    assert len(selection.ask()) == 3
+
+
+def test_worker_processes_answer_questions(tmp_path: Path) -> None:
+    selection = scrimp.create_selection(
+        "s", checkpoints=STEPS[:6], tasks=TASKS, storage=f"sqlite:///{tmp_path}/s.db", seed=0
+    )
+    best = selection.run(evaluate, answers=120, workers=2, progress=False)
+    assert best.asked is not None and 100 <= best.asked <= 120
+    assert not selection.history.with_status("failed", "running")
+
+
+def test_more_answers_continue_with_all_that_were_given() -> None:
+    selection = scrimp.create_selection(
+        "s", checkpoints=STEPS, tasks=TASKS, storage="memory://", seed=0
+    )
+    first = selection.run(evaluate, answers=0.05, progress=False)
+    asked: list[tuple[object, str, int]] = []
+
+    def counted(checkpoint: object, task: str, questions: list[int]) -> list[float]:
+        asked.extend((checkpoint, task, question) for question in questions)
+        return evaluate(checkpoint, task, questions)
+
+    second = selection.run(counted, answers=0.2, progress=False)
+    assert second.asked == first.asked + len(asked)
+    assert second.asked <= 0.2 * 2400
+
+
+def test_new_checkpoints_join_the_race() -> None:
+    selection = scrimp.create_selection(
+        "s", checkpoints=STEPS[:5], tasks=TASKS, storage="memory://", seed=0
+    )
+    selection.run(evaluate, answers=0.2, progress=False)
+    selection.add_checkpoints([6000, 7000, 8000])
+    best = selection.run(evaluate, answers=0.4, progress=False)
+    assert best.checkpoint >= 5000
+    _, state = race_of(selection.history)
+    assert (state.race.counts[5:].sum(1) > 0).all()
+
+
+def test_a_whole_benchmark_beside_question_tasks() -> None:
+    calls: list[int] = []
+
+    def mixed(checkpoint: object, task: str, questions: list[int]) -> list[float]:
+        if task == "human":
+            calls.append(len(questions))
+            return [0.5]
+        return evaluate(checkpoint, task, questions)
+
+    best = scrimp.select_checkpoint(
+        mixed, STEPS, {**TASKS, "human": None}, cost={"human": 30.0}, answers=0.5, seed=0
+    )
+    assert best.checkpoint in STEPS
+    # The expensive block is bought for some checkpoints at most, never twice.
+    assert set(calls) <= {1} and len(calls) <= len(STEPS)
+
+
+def test_directions_and_weights_count() -> None:
+    def loss(checkpoint: object, task: str, questions: list[int]) -> list[float]:
+        return [1.0 - value for value in evaluate(checkpoint, task, questions)]
+
+    up = scrimp.select_checkpoint(evaluate, STEPS, TASKS, answers=0.3, seed=0)
+    down = scrimp.select_checkpoint(
+        loss, STEPS, TASKS, answers=0.3, seed=0, directions=dict.fromkeys(TASKS, "minimize")
+    )
+    assert up.checkpoint == down.checkpoint
+    assert up.expected_score == pytest.approx(1.0 - down.expected_score, abs=1e-9)
+
+
+def test_an_expected_loss_ends_the_race_early() -> None:
+    def sure(checkpoint: object, task: str, questions: list[int]) -> list[float]:
+        return [float(checkpoint == 7000)] * len(questions)
+
+    selection = scrimp.create_selection(
+        "s", checkpoints=STEPS, tasks=TASKS, storage="memory://", seed=0, ordered=False
+    )
+    selection.stop_when(share=0.5, loss=0.01)
+    best = selection.run(sure, progress=False)
+    assert best.checkpoint == 7000
+    assert best.asked is not None and best.asked < 0.25 * 2400
+
+
+def test_expensive_loads_mean_fewer_rounds() -> None:
+    rounds = []
+    for load in (0.0, 20.0):
+        selection = scrimp.create_selection(
+            "s", checkpoints=STEPS, tasks=TASKS, storage="memory://", seed=0, load_cost=load
+        )
+        selection.run(evaluate, answers=0.3, progress=False)
+        rounds.append(len(race_of(selection.history)[1].race.past_rounds))
+    assert rounds[1] < rounds[0]
+
+
+def test_wrong_answers_are_refused_with_a_reason() -> None:
+    selection = scrimp.create_selection(
+        "s", checkpoints=STEPS, tasks=TASKS, storage="memory://", seed=0
+    )
+    checkpoint, task, questions = selection.ask()
+    with pytest.raises(ReportError, match="one number for each"):
+        selection.tell(checkpoint, task, [1.0] * (len(questions) + 1))
+    with pytest.raises(ReportError, match="score a missing answer as 0"):
+        selection.tell(checkpoint, task, [float("nan")] * len(questions))
+    with pytest.raises(ReportError, match="was asked"):
+        selection.tell(checkpoint, task, [1.0], questions=[TASKS[task] + 5])
+    selection.tell(checkpoint, task, evaluate(checkpoint, task, questions), questions=questions)
+    with pytest.raises(ReportError, match="once"):
+        selection.tell(checkpoint, task, evaluate(checkpoint, task, questions))
+    with pytest.raises(StudyError, match="whole number"):
+        scrimp.create_selection("b", checkpoints=STEPS, tasks={"arc": 0.5}, storage="memory://")
+    with pytest.raises(StudyError, match="by question"):
+        scrimp.create_selection(
+            "b", checkpoints=STEPS, tasks=TASKS, method="kg", storage="memory://"
+        )
+    with pytest.raises(StudyError, match="a share such as"):
+        selection.run(evaluate, answers=-1, progress=False)
+
+
+def test_a_checkpoint_whose_evaluation_fails_leaves_the_race() -> None:
+    def broken(checkpoint: object, task: str, questions: list[int]) -> list[float]:
+        if checkpoint == 7000:
+            raise RuntimeError("out of memory")
+        return evaluate(checkpoint, task, questions)
+
+    best = scrimp.select_checkpoint(broken, STEPS, TASKS, answers=0.2, seed=0)
+    assert best.checkpoint != 7000
+
+
+@pytest.mark.parametrize("values", [[1, 0, 1, 1, 0, 0, 0, 1, 1], [0.25, 1.0, 0.5], [0.0]])
+def test_answers_are_packed_and_read_back(values: list[float]) -> None:
+    packed = pack_answers(values)
+    read = unpack_answers(packed, len(values))
+    assert read is not None and read.tolist() == values
+    assert len(pack_answers([1.0] * 900)) < 900 * 0.2
+    assert unpack_answers(packed, len(values) + 9) is None
+    assert unpack_answers("x" + packed, len(values)) is None

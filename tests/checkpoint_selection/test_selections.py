@@ -1,0 +1,141 @@
+"""Creating, loading and the one call: what is refused, and that it selects."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import scrimp
+from scrimp.errors import MethodError, StudyError, TableError
+
+
+def test_in_one_call() -> None:
+    calls: list[tuple[int, str]] = []
+
+    def evaluate(step: int, task: str) -> float:
+        calls.append((step, task))
+        return 1.0 - abs(step - 30) / 100 + (0.1 if task == "b" else 0.0)
+
+    best = scrimp.select_checkpoint(evaluate, range(50), ["a", "b", "c", "d"], share=0.2, seed=1)
+    assert abs(best.checkpoint - 30) <= 2 and len(calls) == len(set(calls)) == 40
+    calls.clear()
+    scrimp.select_checkpoint(evaluate, range(50), ["a", "b"], seed=1)
+    assert len(calls) == 10  # a tenth
+    calls.clear()
+    scrimp.select_checkpoint(
+        evaluate, range(50), ["a", "b"], seed=1, budget=12.0, cost={"a": 3.0}, method="random"
+    )
+    assert 12.0 <= sum(3.0 if task == "a" else 1.0 for _, task in calls) < 15.0
+
+
+def test_one_call_with_a_storage_goes_on(tmp_path: Path) -> None:
+    calls: list[int] = []
+
+    def evaluate(step: int, task: str) -> float:
+        calls.append(step)
+        return float(step)
+
+    for share in (0.2, 0.4):
+        scrimp.select_checkpoint(
+            evaluate,
+            range(10),
+            ["a", "b"],
+            share=share,
+            seed=0,
+            storage=f"sqlite:///{tmp_path}/s.db",
+            name="one",
+        )
+    assert len(calls) == 8 and scrimp.studies(f"sqlite:///{tmp_path}/s.db") == ["one"]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"checkpoints": "ckpt"}, StudyError, "list of names"),
+        ({"checkpoints": [1, 1]}, TableError, "appears twice"),
+        ({"checkpoints": [1, None]}, StudyError, "neither text nor a number"),
+        ({"checkpoints": [1, float("nan")]}, TableError, "not a training step"),
+        ({"tasks": "mmlu"}, StudyError, "list of names"),
+        ({"tasks": ["a", "a"]}, TableError, "appears twice"),
+        ({"tasks": ["a", 3]}, StudyError, "list of names"),
+        ({"cost": {"mmlu": 2.0}}, TableError, "'mmlu'"),
+        ({"cost": {"a": 0.0}}, TableError, "above zero"),
+        ({"weights": {"a": -1.0}}, TableError, "above zero"),
+        ({"method": "gp"}, MethodError, "kg, ei"),
+        ({"tolerance": -1}, StudyError, "tolerance"),
+        ({"seed": -1}, StudyError, "seed"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_stored(
+    tmp_path: Path, options: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    with pytest.raises(error, match=words):
+        scrimp.create_selection(
+            "s", **{"checkpoints": [1, 2], "tasks": ["a", "b"], "storage": url, **options}
+        )
+    assert scrimp.studies(url) == []
+
+
+def test_bad_stop_rules() -> None:
+    selection = scrimp.create_selection("s", checkpoints=[1, 2], tasks=["a"], storage="memory://")
+    with pytest.raises(MethodError, match="share"):
+        selection.stop_when(share=1.5)
+    with pytest.raises(MethodError, match="budget"):
+        selection.run(lambda checkpoint, task: 0.5, budget=-1.0)
+    assert selection.scores.seen.sum() == 0
+
+
+def test_an_existing_selection_is_adopted_if_it_asks_the_same(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    question: dict[str, Any] = {
+        "checkpoints": [1, 2],
+        "tasks": ["a", "b"],
+        "storage": url,
+        "cost": {"a": 2.0},
+    }
+    scrimp.create_selection("s", **question, seed=4)
+    with pytest.raises(StudyError, match="exists"):
+        scrimp.create_selection("s", **question)
+    grown = scrimp.create_selection("s", **{**question, "checkpoints": [2, 3]}, load_if_exists=True)
+    assert grown.checkpoints == (1, 2, 3)
+    for change, words in (
+        ({"tasks": ["a"], "cost": {}}, "tasks"),
+        ({"cost": {"a": 3.0}}, "costs"),
+        ({"seed": 5}, "seed 4"),
+        ({"method": "ei"}, "method"),
+    ):
+        with pytest.raises(StudyError, match=words):
+            scrimp.create_selection("s", **{**question, **change}, load_if_exists=True)
+
+
+def test_studies_and_selections_are_told_apart(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    scrimp.create_selection("selection", checkpoints=[1, 2], tasks=["a"], storage=url)
+    space = scrimp.Space(x=scrimp.Float(0, 1))
+    scrimp.create_study("study", space, storage=url, method="random")
+    with pytest.raises(StudyError, match=r"selection of checkpoints.*load_selection"):
+        scrimp.load_study("selection", storage=url)
+    with pytest.raises(StudyError, match="load_selection"):
+        scrimp.create_study("selection", space, storage=url, load_if_exists=True)
+    with pytest.raises(StudyError, match=r"is a study.*load_study"):
+        scrimp.load_selection("study", storage=url)
+    assert scrimp.studies(url) == ["selection", "study"]
+    scrimp.delete_study("selection", storage=url)
+    assert scrimp.studies(url) == ["study"]
+
+
+def test_another_process_may_create_it_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    question: dict[str, Any] = {
+        "checkpoints": [1, 2],
+        "tasks": ["a"],
+        "storage": url,
+        "load_if_exists": True,
+    }
+    scrimp.create_selection("s", **question).tell(1, "a", 0.5)
+    looks = iter([[], ["s"]])  # not there yet when first looked for
+    monkeypatch.setattr("scrimp.storage.sqlite.SqliteStorage.names", lambda self: next(looks))
+    assert scrimp.create_selection("s", **question).scores.seen.sum() == 1

@@ -1,0 +1,198 @@
+"""Why, in two sentences, with numbers that can be checked against the curves."""
+
+import pytest
+
+import scrimp
+from scrimp.explain.reasons import explain, path_words
+from scrimp.explain.seen import Rank
+from scrimp.study_log.decision_record import (
+    DecisionRecord,
+    Expected,
+    FirstDesign,
+    Fit,
+    Horizon,
+    Modelled,
+    Rival,
+    Sources,
+)
+from scrimp.study_log.events import (
+    BudgetGranted,
+    Decided,
+    Event,
+    Reported,
+    SourceAttached,
+    TrialAdded,
+)
+
+SPACE = scrimp.Space(lr=scrimp.Float(1e-4, 1.0, log=True), layers=scrimp.Int(1, 4))
+
+EPOCHS = scrimp.Budget("epoch", 1, 27)
+
+
+def study(**settings: object) -> scrimp.Study:
+    given = {"metric": "error", "method": "random", "storage": "memory://", "seed": 0, **settings}
+    return scrimp.create_study("s", SPACE, **given)  # type: ignore[arg-type]
+
+
+def decided(made: scrimp.Study, number: int, record: DecisionRecord, *events: Event) -> None:
+    event = Decided(decision=number, seen=made.history.length, record=record)
+    made._ledger.append([event, *events], number)
+
+
+def frozen() -> scrimp.Study:
+    """Two trials: the second is granted more against the first, as freeze-thaw notes it."""
+    made = study(budget=scrimp.Budget("epoch", 1, 27), method="freeze-thaw")
+    design = DecisionRecord(reason=FirstDesign())
+    for trial, error in ((0, 0.4), (1, 0.3)):
+        added = TrialAdded(trial=trial, config={"lr": 0.1, "layers": trial + 1})
+        decided(made, trial, design, added, BudgetGranted(trial=trial, budget=1.0))
+        made._ledger.append([Reported(trial=trial, step=1.0, metrics={"error": error})])
+    rival = Rival(-1.0, trial=0, expected=Expected(0.31, 0.3, 0.6, 26.0))
+    expected, asked = Expected(0.3, 0.3, 0.5, 26.0), Horizon(25.0, 0.3)
+    record = DecisionRecord(reason=Modelled(0.0, expected, rivals=(rival,), question=asked))
+    decided(made, 2, record, BudgetGranted(trial=1, budget=3.0, attempt=2))
+    return made
+
+
+def test_freeze_thaw_tells_chances_and_who_else_would_have_gone_on() -> None:
+    told = explain(frozen().history, 1)
+    way, why = told.summary
+    assert way.startswith("It belongs to the first design")
+    assert way.endswith("then it was rank 1 of 2 after 1 epoch.")
+    assert why == (
+        "It was given 3 epochs in all, since it had the best chance, 50%, of beating its own error"
+        " of 0.3 by epoch 26; otherwise trial 0 (16%) would have continued."
+    )
+    lines = told.decisions[-1].lines
+    assert "It was the most likely to beat the best error so far by epoch 26." in lines
+    expected = "The model expected a new best error after 26 epochs, and 0.5 at worst"
+    assert any(line.startswith(expected) for line in lines)
+    assert (
+        "Its chance was the best: 50%." in lines and "The runner-up was trial 0, with 16%." in lines
+    )
+    assert "between 0.3 and" not in told.details and "more." not in why
+
+
+def test_promotions_tell_their_ranks_and_who_stood_behind() -> None:
+    made = study(budget=scrimp.Budget("epoch", 1, 9), method="asha")
+    for trial, value in zip(made.ask(count=3), (0.5, 0.25, 0.75), strict=True):
+        made.report(trial, step=1, error=value)
+    assert made.ask().id == 1
+    way, why = explain(made.history, 1).summary
+    assert way.endswith("; then it was rank 1 of 3 after 1 epoch.")
+    assert why.startswith("It was given 3 epochs in all: its value was within the cutoff at 1")
+    assert why.endswith("behind it was trial 0 with 0.5.")
+    way, why = explain(made.history, 2).summary
+    assert why == (
+        "It was given 1 epoch and no more: trial 1 with 0.25 was ahead of it and continued."
+    )
+    assert str(made.explain(2)) == explain(made.history, 2).text
+    assert made.explain().trial == 1  # the best one
+
+
+def test_a_model_tells_what_it_expected_beside_the_best_and_the_alternative() -> None:
+    made = study(method="gp")
+    made.optimize(lambda trial: trial.params["lr"] + trial.params["layers"], n_trials=9)
+    told = made.explain(8)
+    assert told.summary[0].startswith("A model of 8 reports, in which error changes fastest along ")
+    assert " chose it when the best error so far was" in told.summary[0]
+    assert f"; the result was {made.trials[8].value:.4g}." in told.summary[0]
+    if told.decisions[0].competitors:
+        other = told.decisions[0].competitors[0]["text"]
+        assert told.summary[1] == f"Otherwise {other} would have been chosen."
+
+
+def test_constraints_cost_and_past_studies_are_told() -> None:
+    made = study(constraints={"size": scrimp.AtMost(4)}, cost="seconds")
+    made._ledger.append([SourceAttached(study="old", length=3, digest="x")])
+    sources = Sources(weights={"old": 0.7, "this study": 0.3})
+    record = DecisionRecord(reason=Modelled(1.0), sources=sources)
+    added = TrialAdded(trial=0, config={"lr": 0.1, "layers": 1})
+    decided(made, 0, record, added, BudgetGranted(trial=0, budget=1.0))
+    made.tell(0, {"error": 0.1, "size": 9.0, "seconds": 12.5})
+    text = made.explain(0).text
+    assert "Not all constraints hold (size at most 4: 9)." in text
+    assert "It cost 12.5 seconds; the median trial cost 12.5." in text
+    assert "Past studies had a weight of 70%, most of it old with 70%." in text
+    assert "Without the past studies the model would have chosen lr=" in text
+
+
+def test_a_trial_that_nobody_decided_on() -> None:
+    made = study(budget=EPOCHS)
+    made._ledger.append([TrialAdded(trial=0, config={"lr": 0.1, "layers": 1})])
+    told = "No decision about it is recorded: its result was told or imported."
+    assert made.explain(0).summary == (told,)
+
+
+def test_the_way_is_short() -> None:
+    ranks = [Rank(float(step), 0.1, 1 if step > 2 else step, 2) for step in range(1, 9)]
+    assert (
+        path_words(ranks, EPOCHS)
+        == "rank 1 of 2 after 1, 2 of 2 after 2, 1 of 2 after 3 to 8 epochs"
+    )
+    long = [Rank(float(step), 0.1, step, 20) for step in range(1, 10)]
+    shown = path_words(long, EPOCHS)
+    assert shown.count("after") == 6 and "…" in shown and shown.endswith("9 of 20 after 9 epochs")
+
+
+def modelled(made: scrimp.Study, *fits: DecisionRecord) -> str:
+    """The first sentence on the last of some trials, one for each record."""
+    for number, record in enumerate(fits):
+        added = TrialAdded(trial=number, config={"lr": 0.1 * (number + 1), "layers": 1})
+        decided(made, number, record, added, BudgetGranted(trial=number, budget=1.0))
+        made.tell(number, 0.5)
+    return made.explain(len(fits) - 1).summary[0]
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        (
+            0.6,
+            "it expected 0.6, but anything between 0.4 and 0.9 was likely, so it was worth a try",
+        ),
+        (0.5, "it expected 0.5, between 0.4 and 0.9; the result was 0.5."),
+        (0.45, "it expected 0.45, between 0.4 and 0.9; the result was 0.5."),
+    ],
+)
+def test_a_choice_that_promised_no_better_value_is_called_a_try(loss: float, words: str) -> None:
+    record = DecisionRecord(reason=Modelled(1.0, Expected(loss, 0.4, 0.9)))
+    sentence = modelled(study(method="gp"), DecisionRecord(reason=FirstDesign()), record)
+    assert "the best error so far was 0.5 (trial 0)" in sentence and words in sentence
+
+
+def test_a_decision_without_a_fit_used_the_latest_one_before() -> None:
+    layers_first, lr_first = (
+        DecisionRecord(reason=Modelled(1.0), fit={"gp": Fit(3, {}, length_scales=scales)})
+        for scales in ((2.0, 0.1), (0.1, 2.0))
+    )
+    unfitted = DecisionRecord(reason=Modelled(1.0))
+    for records, fastest in (
+        ((layers_first, lr_first, unfitted), "lr, then layers"),
+        ((lr_first, layers_first, unfitted), "layers, then lr"),
+        ((lr_first, layers_first), "layers, then lr"),
+    ):
+        assert f"changes fastest along {fastest}," in modelled(study(method="gp"), *records)
+
+
+@pytest.mark.parametrize(
+    ("costs", "middle"), [((9.0, 1.0, 5.0), "5"), ((4.0, 1.0), "4"), ((2.0, 8.0, 6.0, 4.0), "6")]
+)
+def test_the_median_cost_is_that_of_the_middle_trial(costs: tuple[float, ...], middle: str) -> None:
+    made = study(cost="dollars")
+    for cost in costs:
+        made.tell(made.ask(), {"error": 0.5, "dollars": cost})
+    made.ask()
+    assert f"It cost {costs[0]:g} dollars; the median trial cost {middle}." in made.explain(0).text
+
+
+@pytest.mark.parametrize("direction", ["minimize", "maximize"])
+def test_equal_trials_share_a_rank(direction: str) -> None:
+    made = study(direction=direction)
+    sign = 1.0 if direction == "minimize" else -1.0
+    for value in (0.2, 0.1, 0.1, 0.3):
+        made.tell(made.ask(), sign * value)
+    made.tell(made.ask(), state="failed")
+    headlines = [made.explain(number).headline for number in range(5)]
+    ranks = [line.partition("; ")[2] for line in headlines]
+    assert ranks == ["rank 3 of 4", "rank 1 of 4", "rank 1 of 4", "rank 4 of 4", ""]

@@ -1,0 +1,161 @@
+"""Settings that would have no effect are refused, and names of other libraries are answered."""
+
+from typing import Any
+
+import pytest
+
+import scrimp
+from scrimp.errors import MethodError
+from scrimp.surrogates import named_surrogates
+from scrimp.surrogates.exact_gp import ExactGP
+
+SPACE = scrimp.Space(x=scrimp.Float(0, 1))
+EPOCHS = scrimp.Budget("epoch", 1, 9)
+
+
+def create(method: Any, epochs: bool = False, **more: Any) -> scrimp.Study:
+    budget = EPOCHS if epochs else None
+    return scrimp.create_study(
+        "s", SPACE, method=method, budget=budget, storage="memory://", **more
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("mobster-joint:separate_noise=true", "'separate_noise' has no effect with model='gp_mult"),
+        ("hypertune-joint:separate_noise=true", "use model='gp_independent'"),
+        ("mobster-indep:resource_kernel=matern52", "'resource_kernel' has no effect"),
+        ("hypertune-indep:resource_kernel=matern52", "use model='gp_multitask'"),
+        ("mobster-joint:model=forest,kernel=rbf-ard", "'kernel' has no effect with model='forest'"),
+        ("dyhpo:model=deep_kernel,input_warping=true", "'input_warping' has no effect"),
+        ("asha:increment=2,reduction=4", "'reduction' has no effect with increment=2.0"),
+        ("asha-stopping:type=promotion", "use 'asha:type=promotion'"),
+    ],
+)
+def test_settings_without_effect_are_refused(method: str, words: str) -> None:
+    with pytest.raises(MethodError, match=words):
+        create(method, epochs=True)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [
+        "mobster-indep:separate_noise=true",
+        "mobster-joint:model=gp_independent,separate_noise=true",
+        "mobster-joint:resource_kernel=matern52,kernel=rbf-ard",
+        "mobster-joint:published",
+        "mobster-joint:model=gp_expdecay,data=all,kernel=rbf-ard",
+        "asha:increment=2",
+    ],
+)
+def test_the_same_settings_are_taken_where_they_have_one(method: str) -> None:
+    create(method, epochs=True)
+
+
+def test_a_kernel_has_no_effect_beside_another_surrogate(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(named_surrogates, "_FACTORIES", named_surrogates._FACTORIES.copy())
+    named_surrogates.register_surrogate("mine", ExactGP.over)
+    create("gp:surrogate=mine")
+    for setting in ("kernel=rbf-ard", "restarts=3", "noise_floor=0.001"):
+        with pytest.raises(MethodError, match="has no effect with surrogate='mine'"):
+            create(f"gp:surrogate=mine,{setting}")
+
+
+@pytest.mark.parametrize(
+    ("method", "use"),
+    [
+        ("gp-ei:acquisition=ucb", "gp:acquisition=ucb"),
+        ("gp-ucb:acquisition=thompson", "gp:acquisition=thompson"),
+        ("parego:trade_off=hypervolume", "gp:trade_off=hypervolume"),
+    ],
+)
+def test_the_name_of_a_method_cannot_be_contradicted(method: str, use: str) -> None:
+    with pytest.raises(MethodError, match=f"use '{use}'"):
+        create(method)
+    create(use)
+
+
+def test_a_name_may_be_confirmed() -> None:
+    create("gp-ei:acquisition=ei,margin=0.1")
+
+
+def test_improvement_is_never_multiplied_by_cost() -> None:
+    for method in ("gp", "rgpe", "task-prior"):
+        with pytest.raises(MethodError, match="cost_exponent is -1"):
+            create(f"{method}:cost_exponent=-1")
+
+
+@pytest.mark.parametrize(
+    ("method", "more", "ignored"),
+    [
+        ("gp", {}, False),
+        ("random", {}, False),
+        ("tpe", {}, True),
+        ("asha", {"epochs": True}, True),
+        ("mobster-joint", {"epochs": True}, True),
+        ("freeze-thaw", {"epochs": True}, False),
+        ("freeze-thaw", {"epochs": True, "metrics": {"a": "minimize", "b": "minimize"}}, True),
+    ],
+)
+def test_a_cost_that_a_method_ignores_is_warned_about(
+    method: str, more: dict[str, Any], ignored: bool, recwarn: pytest.WarningsRecorder
+) -> None:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        create(method, cost="seconds", **more)
+    said = [str(warning.message) for warning in recwarn]
+    assert ["does not weigh the cost 'seconds'" in text for text in said] == [True] * ignored
+
+
+@pytest.mark.parametrize("method", ["rgpe:dilution=none", scrimp.Method("rgpe", dilution=None)])
+def test_none_may_be_a_text(method: Any) -> None:
+    create(method)
+
+
+@pytest.mark.parametrize("none", [None, "none", "None"])
+def test_a_text_may_be_none(none: str | None) -> None:
+    create(scrimp.Method("gp", initial=none))
+    create(scrimp.Method("asha", brackets=none), epochs=True)
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("gp:initial=few", "'initial' is 'few'; it must be a whole number, at least 1, or none"),
+        ("gp:patience=1.5", "'patience' is 1.5; it must be a whole number"),
+        ("gp:max_data=none", "'max_data' is none; it must be a whole number, at least 10"),
+        ("gp:mcmc=maybe", "'mcmc' is 'maybe'; it must be true or false"),
+        ("gp:transform=3", "'transform' is 3; it must be one of auto, plain"),
+    ],
+)
+def test_errors_of_types_speak_as_users_write(method: str, words: str) -> None:
+    with pytest.raises(MethodError, match=words) as caught:
+        create(method)
+    assert "null" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("gp:epsilon=0.1", "it is called 'margin' here"),
+        ("gp-ei:xi=0.1", "it is called 'margin' here"),
+        ("tpe:xi=0.1", "'margin', its name here, belongs to the acquisitions"),
+        ("gp-ucb:beta=4", "'kappa' here: kappa is the square root"),
+        ("gp:beta=4", "gp-ucb:kappa=2"),
+        ("gp:kappa=2", "it belongs to the acquisition 'ucb'"),
+        ("gp:alpha=0.001", "it is called 'noise' here"),
+        ("gp:n_restarts_optimizer=4", "it is called 'restarts' here"),
+        ("tpe:n_restarts_optimizer=4", "'restarts', its name here, belongs to the gp methods"),
+        ("tpe:n_startup_trials=5", "it is called 'initial' here"),
+        ("gp:eta=4", "'reduction', its name here, belongs to methods with rungs"),
+        ("gp:reduction_factor=4", "'reduction', its name here"),
+        ("gp:acq_func=ei", "it is called 'acquisition' here"),
+    ],
+)
+def test_names_of_other_libraries_are_answered_with_ours(method: str, words: str) -> None:
+    with pytest.raises(MethodError, match=words) as caught:
+        create(method)
+    assert "did you mean" not in str(caught.value)

@@ -1,0 +1,35 @@
+"""Weights of sources as decisions recorded them."""
+
+import pytest
+
+import scrimp
+from scrimp.errors import StudyError
+from scrimp.plots.resources import recorded_weights
+from scrimp.study_log.decision_record import DecisionRecord, Said, Sources
+from scrimp.study_log.events import Decided
+
+
+def test_lines_are_the_recorded_weights(whole: scrimp.Study) -> None:
+    study = scrimp.create_study(
+        "t", whole.history.problem.space, method="random", storage="memory://", seed=0
+    )
+    for decision, record in enumerate(
+        [
+            DecisionRecord(sources=Sources(weights={"old": 0.75, "this study": 0.25})),
+            DecisionRecord(reason=Said("x")),
+            DecisionRecord(sources=Sources(weights={"this study": 1.0})),
+        ]
+    ):
+        study._ledger.append([Decided(decision=decision, seen=1, record=record)])
+    assert recorded_weights(study.history) == [
+        (0, {"old": 0.75, "this study": 0.25}),
+        (2, {"this study": 1.0}),
+    ]
+    old, own = scrimp.plots.source_weights(study).data
+    assert (old.name, list(old.x), list(old.y)) == ("old", [0, 2], [0.75, 0.0])
+    assert (own.name, list(own.y)) == ("this study", [0.25, 1.0])
+
+
+def test_a_study_without_sources_says_so(whole: scrimp.Study) -> None:
+    with pytest.raises(StudyError, match="learn_from"):
+        scrimp.plots.source_weights(whole)

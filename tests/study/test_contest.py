@@ -1,0 +1,66 @@
+"""Runs of a study, their noise, and the gains that could be had from more of them."""
+
+import numpy as np
+import pytest
+
+import scrimp
+from scrimp.study.contest import Noise, Runs, expected_gain, noise_of
+
+SPACE = scrimp.Space(x=scrimp.Float(0, 1))
+
+
+def test_expected_gain_by_sampling() -> None:
+    draws = np.random.default_rng(0).normal(0.3, 0.5, 400_000)
+    # the standard error is 0.0004, five of them allowed
+    assert expected_gain(0.3, 0.5) == pytest.approx(np.maximum(-draws, 0).mean(), abs=2e-3)
+    assert expected_gain(0.3, 0.0) == 0.0 and expected_gain(-0.3, 0.0) == 0.3
+
+
+def test_budgets_compare_whole_trainings_only() -> None:
+    budget = scrimp.Budget("epoch", 1, 9)
+    study = scrimp.create_study(
+        "s", SPACE, method="asha", storage="memory://", seed=0, budget=budget
+    )
+
+    def train(trial: scrimp.Trial) -> None:
+        for epoch in trial.steps():
+            trial.report(trial.params["x"] + 1.0 / epoch)
+
+    study.optimize(train, n_trials=25)
+    runs = Runs.of(study.history)
+    assert all(study.trials[number].budget == 9 for number in runs.trial)
+
+
+def of(rows: list[tuple[int, int, float]]) -> Runs:
+    """Runs from (configuration, seed, loss)."""
+    place, seed, loss = (np.array(column) for column in zip(*rows, strict=True))
+    configs = tuple({"x": float(number)} for number in range(place.max() + 1))
+    return Runs(np.arange(len(rows)), place, seed, loss.astype(float), loss * np.nan, configs)
+
+
+def test_noise_is_pooled_within_configurations() -> None:
+    noise = noise_of(of([(0, -1, 1.0), (0, -1, 3.0), (1, -1, 10.0), (1, -1, 10.0), (2, -1, 5.0)]))
+    assert noise is not None and noise.freedom == 2.0 and noise.std == pytest.approx(1.0)
+    assert noise.source == "4 runs of 2 repeated configurations"
+    assert noise_of(of([(0, -1, 1.0), (1, -1, 2.0)])) is None
+
+
+def test_effects_of_seeds_are_shared_if_they_explain_the_noise() -> None:
+    rng = np.random.default_rng(0)
+    effect = rng.standard_normal(6)
+    paired = [
+        (place, seed, place + effect[seed] + 0.01 * rng.standard_normal())
+        for place in (0, 1)
+        for seed in range(6)
+    ]
+    noise = noise_of(of(paired))
+    assert noise is not None and noise.shared == pytest.approx(noise.std, rel=0.01)
+    alone = [(place, seed, float(rng.standard_normal())) for place in (0, 1) for seed in range(6)]
+    free = noise_of(of(alone))
+    assert free is not None and free.shared < free.std
+
+
+def test_few_runs_count_beside_the_bound_of_a_model() -> None:
+    agreed = Noise(0.001, "2 runs", 1.0)
+    assert agreed.raised(1.0).std == pytest.approx(np.sqrt(0.8), rel=1e-3)
+    assert agreed.raised(0.0) == agreed
