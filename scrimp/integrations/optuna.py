@@ -17,6 +17,7 @@ tries the configuration that is expected to add most to its hypervolume.
 
 import json
 import math
+import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -120,20 +121,30 @@ class ScrimpSampler(BaseSampler):  # type: ignore[misc]
         self._random = RandomSampler(seed=seed)
         self._shared = IntersectionSearchSpace()
         self._mirrors: dict[str, _Mirror] = {}
+        # With n_jobs > 1, Optuna calls one sampler from several threads.
+        self._lock = threading.RLock()
 
     def reseed_rng(self) -> None:
         """Called by Optuna in each parallel worker."""
         self._random.reseed_rng()
 
     def __getstate__(self) -> dict[str, object]:
-        """Leave out the mirrors, which are rebuilt from Optuna's trials."""
-        return {**self.__dict__, "_mirrors": {}}
+        """Leave out the mirrors, which are rebuilt from Optuna's trials, and the lock."""
+        kept = {**self.__dict__, "_mirrors": {}}
+        del kept["_lock"]
+        return kept
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """Restore the sampler in another process, with a lock of its own."""
+        self.__dict__.update(state)
+        self._lock = threading.RLock()
 
     def infer_relative_search_space(
         self, study: optuna.Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
         """Return the parameters that all trials have in common, without those of a single value."""
-        shared = self._shared.calculate(study)
+        with self._lock:
+            shared = self._shared.calculate(study)
         return {name: given for name, given in shared.items() if not given.single()}
 
     def sample_relative(
@@ -143,14 +154,15 @@ class ScrimpSampler(BaseSampler):  # type: ignore[misc]
         if not search_space:
             return {}
         key = f"{study.study_name} {sorted(search_space.items(), key=str)}"
-        mirror = self._mirrors.get(key)
-        trials = study.get_trials(deepcopy=False)
-        if mirror is None or not mirror.update(trials):
-            mirror = self._mirrors[key] = _Mirror.of(
-                search_space, self._method, self._seed, _metrics(study)
-            )
-            mirror.update(trials)
-        return mirror.params_for(trial.number)
+        with self._lock:
+            mirror = self._mirrors.get(key)
+            trials = study.get_trials(deepcopy=False)
+            if mirror is None or not mirror.update(trials):
+                mirror = self._mirrors[key] = _Mirror.of(
+                    search_space, self._method, self._seed, _metrics(study)
+                )
+                mirror.update(trials)
+            return mirror.params_for(trial.number)
 
     def sample_independent(
         self,

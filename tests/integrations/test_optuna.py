@@ -1,6 +1,7 @@
 """`ScrimpSampler` on Optuna itself: its own battery for samplers, and what users do with it."""
 
 import pickle
+import sys
 
 import pytest
 
@@ -96,6 +97,18 @@ def test_the_same_seed_decides_the_same_and_a_new_process_goes_on(tmp_path):
     )
     second.optimize(bowl, n_trials=6)
     assert len(second.trials) == 14 and second.best_value < 6
+
+
+def test_threads_share_one_sampler():
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for seed in range(3):
+            study = optuna.create_study(sampler=ScrimpSampler("random", seed=seed))
+            study.optimize(bowl, n_trials=40, n_jobs=8)
+            assert [t.state.name for t in study.trials] == ["COMPLETE"] * 40
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def test_pruned_failed_and_foreign_trials_are_learned_from():
