@@ -97,8 +97,9 @@ class Numbers:
     fit_iterations: int = 8
     """Iterations of one fit. Recipe; 20 gained on one problem and lost on two in the notebook."""
     refit_growth: float = 0.25
-    """The hyperparameters are fitted again when the rows have grown by this share. Recipe: worse at
-    a doubling."""
+    """The hyperparameters are fitted again when the rows have grown by this share of those at the last
+    fit, or of `max_rows` where these are fewer. Recipe: worse at a doubling. Notebook: with the limit
+    a decision costs the same in a long study."""
     max_rows_of_fit: int = 150
     """Rows that one fit looks at. Recipe, design B2."""
     best_share_of_fit: int = 3

@@ -4,9 +4,10 @@ With one metric there is one process. With several each has its own; the process
 constant over training leaves time out, and a reported value is known for the whole future of its
 trial. Running slices are *pending*: they count as if they had come out as predicted.
 
-The process is fitted again when the rows have grown by a quarter; in between its factor grows row by
-row. The log records what cannot be computed again: the hyperparameters and the number of rows they
-were fitted to (`CurveFit`). The factors are kept only to save time.
+The process is fitted again when the rows have grown by a quarter, and after 75 further rows in a
+long study; in between its factor grows row by row. The log records what cannot be computed again: the
+hyperparameters and the number of rows they were fitted to (`CurveFit`). The factors are kept only to
+save time.
 
     model = model_study(history, rows, encoding, running, rng)
     means, deviations = model.of_trials(trials, steps)     # (m, k) each, in targets
@@ -213,9 +214,10 @@ def _usable_record(recorded: CurveFit | None, curves: StudyCurves) -> CurveFit |
 
 
 def _is_old(recorded: CurveFit, curves: StudyCurves) -> bool:
-    """Return True when the rows have grown by a quarter since the fit."""
+    """Return True when the rows have grown by a quarter since the fit, or by a quarter of the most
+    that a fit keeps: in a long study the factor would grow with all rows, and each decision with it."""
     grown = len(curves.trial) - recorded.rows
-    return grown >= max(1.0, NUMBERS.refit_growth * recorded.rows)
+    return grown >= max(1.0, NUMBERS.refit_growth * min(recorded.rows, NUMBERS.max_rows))
 
 
 def _fit_again(

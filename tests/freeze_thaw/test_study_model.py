@@ -180,6 +180,19 @@ def test_a_recorded_fit_is_used_until_rows_have_grown_by_a_quarter() -> None:
     assert redrawn.fits == record.fits and redrawn.pool.decision == 41
 
 
+@pytest.mark.parametrize("further", [74, 75])
+def test_in_a_long_study_a_fit_is_old_after_75_rows(further: int) -> None:
+    """A quarter of the 300 rows that a fit keeps at most: factors do not grow with the study."""
+    events = events_of(260)
+    record = modelled(History.of(events)).record
+    assert record.rows > 400
+    older = structs.replace(record, rows=record.rows - further)
+    noted = Decided(decision=260, seen=len(events), record=DecisionRecord(curves=older))
+    again = modelled(History.of([*events, noted]))
+    assert again.record.rows == (record.rows if further == 75 else older.rows)
+    assert again.model.first.factor.size <= 300 + further
+
+
 # --- several metrics ------------------------------------------------------------------------------
 
 
