@@ -28,6 +28,7 @@ from scrimp.study_log.decision_record import (
     Growth,
     Horizon,
     InBracket,
+    LeadsItsLevel,
     Modelled,
     Promoted,
     Queued,
@@ -60,6 +61,8 @@ WORDS: Mapping[type, str] = {
     " to reach it, some decisions are random.",
     AheadOfHalf: "It was in the better half of its level, so it continued to the next one without a"
     " model.",
+    LeadsItsLevel: "It had the best value of all trials at its level, so it continued while the first"
+    " design still grows.",
     FirstCell: "It belongs to the method's first cells, which are spread over the run.",
     Told: "A user told its result without asking for it.",
 }

@@ -6,7 +6,8 @@ same in words, and the files are best read in this order:
 
 1.  `curve_rows`: the *rows*, that is the reports that count, at levels that grow by a factor of 1.6.
 2.  `budget_left`: the share of the budget that is spent, and what may still be granted.
-3.  `FreezeThaw.first_design`: a few configurations come before any model.
+3.  `FreezeThaw.first_design`: a few configurations come before any model; in a continuous space those
+    that lead continue in between.
 4.  `study_model`: the *model*, a Gaussian process over the learning curves of each metric
     (`curve_process`), of the rows as arrays (`study_curves`), with losses transformed to targets
     (`curve_target`). Past studies may shape its prior (`past_curves`).
@@ -57,6 +58,7 @@ from scrimp.study_log.decision_record import (
     DrawnAt,
     Expected,
     FirstDesign,
+    LeadsItsLevel,
     Modelled,
     Rival,
     Scouted,
@@ -104,7 +106,7 @@ class FreezeThaw(Policy):
         if not left.may_add and not paused:
             text = "no further configuration may be added and no slice is left"
             return Decision(wait_or_finish(history, text))
-        first = self.first_design(history, rows, left, rng)
+        first = self.first_design(history, rows, left, paused, rng)
         if first is not None:
             return first
         try:
@@ -160,13 +162,23 @@ class FreezeThaw(Policy):
     # --- first design -----------------------------------------------------------------------------
 
     def first_design(
-        self, history: History, rows: RowList, left: BudgetLeft, rng: np.random.Generator
+        self,
+        history: History,
+        rows: RowList,
+        left: BudgetLeft,
+        paused: list[PausedTrial],
+        rng: np.random.Generator,
     ) -> Decision | None:
-        """Return the next configuration of the first design; None where it is complete."""
+        """Return the next slice of a leader, or the next configuration of the first design; None
+        where the design is complete."""
         if not left.may_add:
             return None
         if len(history.trials) >= self._first_count(history, left) and _has_values(rows):
             return None
+        leading = None if history.problem.several else leader(rows, paused)
+        if leading is not None:
+            resumed = Resume(leading.trial, leading.slice_end)
+            return Decision(resumed, DecisionRecord(reason=LeadsItsLevel()))
         config = _first_config(history, rows, left, rng)
         if config is None:
             return None
@@ -238,6 +250,27 @@ def lessons_of(past: PastKnowledge | None, space: Space, shapes: tuple[float, ..
 def _has_values(rows: RowList) -> bool:
     """Return True when there is a finite value to learn from."""
     return bool(np.isfinite(rows.standing).any())
+
+
+def leader(rows: RowList, paused: list[PausedTrial]) -> PausedTrial | None:
+    """Return the paused trial with the lowest loss of all runs at its level, from the highest level
+    down, while its next slice ends three quarters of the way to a full training at the latest; None
+    in a list, and before four runs have a value."""
+    if isinstance(rows.problem.space, Pool) or len(rows.lowest) < NUMBERS.first_configs_of_list:
+        return None
+    best: dict[int, tuple[float, int]] = {}
+    for trial, step, loss in zip(rows.trial, rows.step, rows.standing, strict=True):
+        level = rows.levels_reached(step)
+        best[level] = min((loss, trial), best.get(level, (math.inf, trial)))
+    lowest, full = rows.levels[0], rows.levels[-1]
+    highest = lowest * (full / lowest) ** NUMBERS.leader_exponent * (1.0 + 1e-9)
+    leading = [
+        own
+        for own in paused
+        if own.slice_end <= highest
+        and best.get(rows.levels_reached(own.used), (0.0, -1))[1] == own.trial
+    ]
+    return max(leading, key=lambda own: own.used, default=None)
 
 
 def _first_config(

@@ -50,6 +50,9 @@ class Numbers:
     on the GPT surrogate."""
     first_design_share: float = 0.25
     """The share of the budget after which the first design of a continuous space ends. Convention."""
+    leader_exponent: float = 0.75
+    """Leaders of the first design continue this far from the lowest to the full budget, on a
+    logarithmic axis. Notebook: whole trainings of leaders cost more at the end."""
     short_first_design_share: float = 0.1
     """That share where first slices end at the lowest budget. Convention."""
     first_configs_compared_by_cost: int = 3

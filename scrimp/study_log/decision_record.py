@@ -180,6 +180,11 @@ class AheadOfHalf(_Reason, frozen=True, tag="ahead_of_half"):
     probability: float | None = None
 
 
+class LeadsItsLevel(_Reason, frozen=True, tag="leads_its_level"):
+    """Continued without a model while the first design grows, since no run had a lower loss at its
+    level."""
+
+
 class FirstCell(_Reason, frozen=True, tag="first_cell"):
     """One of a selection's first cells, spread over the run."""
 
@@ -220,6 +225,7 @@ Reason = (
     | Modelled
     | Scouted
     | AheadOfHalf
+    | LeadsItsLevel
     | FirstCell
     | BestCell
     | AskedInRound

@@ -15,7 +15,7 @@ from scrimp.freeze_thaw.freeze_thaw import FreezeThaw
 from scrimp.freeze_thaw.freeze_thaw_numbers import NUMBERS
 from scrimp.freeze_thaw.scoring import questions, score_candidates
 from scrimp.freeze_thaw.study_curves import StudyCurves
-from scrimp.methods.policy import Start
+from scrimp.methods.policy import Action, Start
 from scrimp.space.parameter import Categorical, Float
 from scrimp.space.space import Pool, Space
 from scrimp.study_log.decision_record import Gain
@@ -164,13 +164,23 @@ def test_a_gain_is_divided_by_what_it_costs() -> None:
     np.testing.assert_allclose(scores.score, wins - np.log(units * seconds))
 
 
+def next_of_first_design(history: History) -> Action:
+    """The next step of the first design where no paused trial leads."""
+    rows, rng = history.derive(CurveTable()), np.random.default_rng(1)
+    decision = FreezeThaw(initial=9).first_design(
+        history, rows, BudgetLeft.of(history, rows), [], rng
+    )
+    assert decision is not None
+    return decision.action
+
+
 def test_the_first_design_takes_the_cheapest_of_those_that_come_next() -> None:
     for history, spread in (
         (studied(trials=6), NUMBERS.first_configs_compared_by_cost),
         (studied(None, trials=6), 1),
     ):
         some = first_configs(history, spread, spread, np.random.default_rng(1))
-        action = FreezeThaw(initial=9).decide(history, np.random.default_rng(1)).action
+        action = next_of_first_design(history)
         assert isinstance(action, Start) and action.config == min(some, key=seconds_of)
 
 
@@ -181,7 +191,7 @@ def test_the_users_guess_comes_first_however_dear() -> None:
         rate=Float(0, 1),
     )
     history = studied(trials=6, space=space)
-    action = FreezeThaw(initial=9).decide(history, np.random.default_rng(1)).action
+    action = next_of_first_design(history)
     assert isinstance(action, Start) and action.config["width"] == 250.0
 
 

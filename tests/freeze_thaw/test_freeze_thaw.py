@@ -4,6 +4,7 @@ where it should."""
 import math
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 
@@ -13,6 +14,7 @@ import pytest
 from scrimp.errors import MethodError, NumericalError
 from scrimp.executors.simulated import Curve, Delays, Simulated, SimulatedCurves
 from scrimp.freeze_thaw import freeze_thaw, scouts
+from scrimp.freeze_thaw.curve_rows import CurveTable
 from scrimp.freeze_thaw.freeze_thaw import FreezeThaw
 from scrimp.json_values import Config
 from scrimp.methods.policy import Policy, Scheduled, Start
@@ -26,7 +28,15 @@ from scrimp.study.decisions import checked_record
 from scrimp.study.ledger import Ledger
 from scrimp.study.stopping import MaxSeconds
 from scrimp.study.tuner import Tuner, TunerSettings
-from scrimp.study_log.decision_record import FirstDesign, Gain, Horizon, Modelled, Race, Scouted
+from scrimp.study_log.decision_record import (
+    FirstDesign,
+    Gain,
+    Horizon,
+    LeadsItsLevel,
+    Modelled,
+    Race,
+    Scouted,
+)
 from scrimp.study_log.events import (
     BudgetGranted,
     Decided,
@@ -102,6 +112,17 @@ class Basin(SimulatedCurves):
             tuple(end + 0.5 * (1.0 + 0.1 * config["x"]) / level for level in LEVELS),
             (1.0,) * len(LEVELS),
         )
+
+
+class Plateau(SimulatedCurves):
+    """Runs that all stay where they are."""
+
+    @property
+    def levels(self) -> tuple[float, ...]:
+        return LEVELS
+
+    def curve(self, config: Config) -> Curve:
+        return Curve((0.5,) * len(LEVELS), (1.0,) * len(LEVELS))
 
 
 def played(
@@ -204,6 +225,37 @@ def test_the_first_design_of_a_continuous_space(full: int) -> None:
     Tuner(ledger, FreezeThaw(), executor, TunerSettings(stop=MaxSeconds(40.0), leases=False)).run()
     noted = [event.record.reason for event in ledger.history.events if isinstance(event, Decided)]
     assert sum(isinstance(reason, FirstDesign) for reason in noted) == 3 * len(space)
+
+
+def test_leaders_continue_while_the_first_design_grows() -> None:
+    """From the fourth configuration on; each had the lowest loss of its level when it continued."""
+    history = played(FreezeThaw(), Runs(), MIXED, limit=20.0)
+    decided = [event for event in history.events if isinstance(event, Decided)]
+    kinds = [type(event.record.reason) for event in decided]
+    first = kinds.index(LeadsItsLevel)
+    assert first >= 4 and FirstDesign in kinds[first:]
+    for place, event in enumerate(history.events):
+        if isinstance(event, Decided) and isinstance(event.record.reason, LeadsItsLevel):
+            rows = History.of(history.events[:place]).derive(CurveTable())
+            (granted,) = (
+                e for e in history.events[place : place + 2] if isinstance(e, BudgetGranted)
+            )
+            reached = rows.last_step[granted.trial]
+            losses = [
+                loss for step, loss in zip(rows.step, rows.standing, strict=True) if step == reached
+            ]
+            assert rows.lowest[granted.trial] == min(losses) and granted.budget <= 8.0
+
+
+def test_of_equal_leaders_one_continues() -> None:
+    history = played(FreezeThaw(), Plateau(), MIXED, limit=20.0)
+    continued = {
+        after.trial
+        for event, after in pairwise(history.events)
+        if isinstance(event, Decided) and isinstance(event.record.reason, LeadsItsLevel)
+        if isinstance(after, BudgetGranted)
+    }
+    assert len(continued) == 1
 
 
 def test_forecasts_narrow_towards_what_was_seen() -> None:
