@@ -1,4 +1,4 @@
-"""Every picture of the documentation, drawn anew: ``make pictures``.
+"""Every picture of the documentation, drawn again: ``make pictures``.
 
     python docs/pictures.py                      all of them, into docs/pictures
     python docs/pictures.py svm-history.svg      those that are named
@@ -248,8 +248,8 @@ def language_model() -> scrimp.Selection:
         raise SystemExit(f"no {python}; make test-integration-lm-eval makes it")
     folder = Path(tempfile.mkdtemp(prefix="scrimp-pictures-"))
     script = ROOT / "examples" / "checkpoints" / "language_model.py"
-    subprocess.run([python, script, folder], check=True, env=environment())
-    return scrimp.load_selection("language-model", storage=f"sqlite:///{folder}/scrimp.db")
+    subprocess.run([python, script, folder, "--benchmarks"], check=True, env=environment())
+    return scrimp.load_selection("whole-tasks", storage=f"sqlite:///{folder}/scrimp.db")
 
 
 def own_acquisition(path: Path) -> None:
@@ -291,7 +291,7 @@ def live_terminal(path: Path) -> None:
     from scrimp.study_log.history import History
     from scrimp.study_log.record import StudyRecord
 
-    events = scrimp.load_study("digits", storage=f"sqlite:///{demo()}/scrimp.db").history.events
+    events = scrimp.load_study("demo-auto", storage=f"sqlite:///{demo()}/scrimp.db").history.events
     history = History.of(events[: 2 * len(events) // 3])
     seconds = history.time - history.created.time
     console = Console(record=True, width=88, file=io.StringIO(), force_terminal=True)
@@ -318,7 +318,7 @@ def dashboard(path: Path) -> None:
         with sync_playwright() as driver:
             browser = driver.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
             page = browser.new_page(viewport={"width": 1440, "height": 900})
-            page.goto(f"{address}/study?name=digits")
+            page.goto(f"{address}/study?name=demo-auto")
             page.wait_for_selector(".js-plotly-plot .main-svg", timeout=120_000)
             page.wait_for_function(
                 "() => document.querySelectorAll('.js-plotly-plot .main-svg').length >= 4",

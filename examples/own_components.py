@@ -73,7 +73,7 @@ def branin(x, y):
 
 
 def objective(trial):
-    """The loss, what it costs, and what must hold; with a budget, after every step."""
+    """The loss, what it costs, and what is constrained; with a budget, after every step."""
     for step in trial.steps():
         loss = branin(**trial.params) * (1.0 + 1.0 / step)
         trial.report(

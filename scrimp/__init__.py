@@ -1,4 +1,4 @@
-"""scrimp: find the best model on the fewest evaluations.
+"""scrimp: hyperparameter tuning for expensive training.
 
     import scrimp
 
@@ -16,6 +16,8 @@ from scrimp import errors
 
 if typing.TYPE_CHECKING:
     from scrimp.bench.curve_suite import simulate
+    from scrimp.checkpoint_selection.answer_files import read_answers
+    from scrimp.checkpoint_selection.better_of_two import is_better
     from scrimp.checkpoint_selection.recommendation import Recommendation
     from scrimp.checkpoint_selection.selection import Selection
     from scrimp.checkpoint_selection.selections import (
@@ -77,10 +79,12 @@ __all__ = [
     "create_study",
     "delete_study",
     "errors",
+    "is_better",
     "load_selection",
     "load_study",
     "maximize",
     "minimize",
+    "read_answers",
     "select_checkpoint",
     "simulate",
     "studies",
@@ -88,6 +92,8 @@ __all__ = [
 
 _HOMES = {
     "scrimp.bench.curve_suite": "simulate",
+    "scrimp.checkpoint_selection.answer_files": "read_answers",
+    "scrimp.checkpoint_selection.better_of_two": "is_better",
     "scrimp.checkpoint_selection.recommendation": "Recommendation",
     "scrimp.checkpoint_selection.selection": "Selection",
     "scrimp.checkpoint_selection.selections": "create_selection load_selection select_checkpoint",
@@ -114,6 +120,8 @@ _RENAMED = {"RunContext": "LiveTrial", "Seconds": "MaxSeconds", "Trials": "MaxTr
 
 def __getattr__(name: str) -> typing.Any:
     """Import a public name, or ``scrimp.plots``, when it is first used."""
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("scrimp")
     if name == "plots":
         return importlib.import_module("scrimp.plots")
     if name in _RENAMED:

@@ -98,8 +98,7 @@ class Conflict(StorageError):
 
 
 class TurnLost(Conflict):
-    """The connection was lost during a turn: a crashed server may have rolled back the log that was
-    read."""
+    """The connection was lost during a turn: the log that was read may have been undone."""
 
 
 class NumericalError(ScrimpError, ArithmeticError):

@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-BITS = 30
+COORDINATE_BITS = 30
 """Binary digits of a coordinate; the sequence has 2^30 points."""
 
 POLYNOMIALS_AND_FIRST_VALUES = """
@@ -38,8 +38,7 @@ POLYNOMIALS_AND_FIRST_VALUES = """
 617 1 3 7 7 31 19 83 137 221, 623 1 1 1 3 23 15 111 223 83, 631 1 1 5 13 31 15 55 25 161,
 637 1 1 3 13 25 47 39 87 257
 """
-"""For each dimension from the second: the primitive polynomial as a binary number, then m_1 ...
-m_s."""
+"""For each dimension from the second: the primitive polynomial in binary, then m_1 ... m_s."""
 
 
 def sobol_points(
@@ -58,41 +57,43 @@ def sobol_points(
     digits, shift = np.zeros(len(directions), dtype=np.int64), np.zeros(dimension - len(directions))
     if rng is not None:
         directions = _scrambled(directions, rng)
-        digits, shift = rng.integers(1 << BITS, size=digits.shape), rng.random(shift.shape)
+        digits, shift = (
+            rng.integers(1 << COORDINATE_BITS, size=digits.shape),
+            rng.random(shift.shape),
+        )
     gray = number ^ (number >> 1)
     points = np.tile(digits, (count, 1))
     for bit in range(int(gray.max(initial=0)).bit_length()):
         points ^= np.where((gray >> bit & 1)[:, None], directions[:, bit], 0)
     kronecker = (number[:, None] * np.sqrt(_primes(len(shift))) + shift) % 1.0
-    return np.hstack([points / float(1 << BITS), kronecker])
+    return np.hstack([points / float(1 << COORDINATE_BITS), kronecker])
 
 
 @lru_cache(maxsize=1)
 def _table() -> NDArray[np.int64]:
-    """Direction numbers (64, BITS) as whole numbers of BITS binary digits."""
-    table = [[1 << (BITS - 1 - k) for k in range(BITS)]]
+    """Direction numbers (64, COORDINATE_BITS) as whole numbers of COORDINATE_BITS binary digits."""
+    table = [[1 << (COORDINATE_BITS - 1 - k) for k in range(COORDINATE_BITS)]]
     for row in POLYNOMIALS_AND_FIRST_VALUES.split(","):
         polynomial, *m = map(int, row.split())
         degree = len(m)
-        for k in range(degree, BITS):
+        for k in range(degree, COORDINATE_BITS):
             value = m[k - degree]
             for i in range(1, degree + 1):
                 if polynomial >> (degree - i) & 1:
                     value ^= m[k - i] << i
             m.append(value)
-        table.append([m[k] << (BITS - 1 - k) for k in range(BITS)])
+        table.append([m[k] << (COORDINATE_BITS - 1 - k) for k in range(COORDINATE_BITS)])
     return np.array(table, dtype=np.int64)
 
 
 def _scrambled(directions: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Multiply the binary digits of directions (d, BITS) by random lower triangular matrices, modulo
-    2."""
-    places = np.arange(BITS - 1, -1, -1)
+    """Multiply directions (d, COORDINATE_BITS) by random lower triangular matrices, modulo 2."""
+    places = np.arange(COORDINATE_BITS - 1, -1, -1)
     # (d, digit, direction), the highest digit first.
     digits = directions[:, None, :] >> places[:, None] & 1
-    lower = np.tril(rng.integers(2, size=(len(directions), BITS, BITS)), -1) + np.eye(
-        BITS, dtype=np.int64
-    )
+    lower = np.tril(
+        rng.integers(2, size=(len(directions), COORDINATE_BITS, COORDINATE_BITS)), -1
+    ) + np.eye(COORDINATE_BITS, dtype=np.int64)
     mixed = (lower @ digits) % 2
     return np.asarray(np.sum(mixed << places[:, None], axis=1))
 

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Use one thread in every loaded BLAS library; may be nested, and may overlap in several
-    threads."""
+    """Use one thread in every loaded BLAS library; calls may be nested and overlap in threads."""
     # The lock keeps another decision from taking this one thread for the user's number.
     with _LOADED.lock:
         controller = _LOADED.controller()

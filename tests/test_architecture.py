@@ -41,7 +41,8 @@ LAYERS: list[set[str]] = [
     {"checkpoint_selection"},
     {"explain", "formats"},
     {"plots", "bench"},
-    {"cli", "dashboard", "integrations", "extend"},
+    {"dashboard"},
+    {"cli", "service", "integrations", "extend"},
 ]
 """From the bottom up: a folder imports from itself and from the layers below, never sideways."""
 
@@ -69,20 +70,20 @@ FREE = {
 }
 """Modules at the root that every layer may import, because they import nothing of the package."""
 
-FRONT = {"bench", "cli", "dashboard", "integrations", "plots", "display"}
+FRONT = {"bench", "cli", "dashboard", "integrations", "plots", "display", "service"}
 """Folders for people: they use the public names of others, as any program does."""
 
 FOREIGN = {"_exit", "_getframe", "_missing_", "_name_", "_replace", "_value_"}
 """Public names of the standard library that begin with an underscore."""
 
-LAZY = {("cli", "dashboard"), ("cli", "integrations"), ("study", "explain")}
-"""Imports that are allowed inside a function only: of the commands for the dashboard and for
-trackers, and of `Study.explain`, which users expect on a study."""
+LAZY = {("cli", "service"), ("cli", "integrations"), ("study", "explain")}
+"""Imports that are allowed inside a function only: of the commands for the server and for trackers,
+and of `Study.explain`, which users expect on a study."""
 
 ONLY_IN = {
     "plotly": {"plots", "bench", "dashboard", "cli"},
     "typer": {"cli"},
-    "fastapi": {"dashboard"},
+    "fastapi": {"dashboard", "service"},
     "jinja2": {"dashboard"},
     "uvicorn": {"dashboard", "cli"},
     "psycopg": {"formats", "storage"},

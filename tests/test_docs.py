@@ -6,12 +6,18 @@ may consist of such blocks alone. A block with a title, ```python title="train.p
 there for the blocks after it, and a study file must be right.
 """
 
+import os
+import pydoc
 import re
+import runpy
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from typer.testing import CliRunner
 
+import scrimp
+from scrimp.cli.main import app
 from scrimp.formats.study_file import read_study_file
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -82,8 +88,80 @@ def test_fences_are_known(page: Path) -> None:
         compiled(page, block)
 
 
+OUTPUT = re.compile(
+    r"<!-- output(?P<loose> roughly)?(?: of (?P<command>[^\n]+?))? -->\n+```\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+"""A printed output: of the block before, of the page's file (`python digits.py`), or of a command. With
+``roughly``, numbers and chosen values may differ, as they do with several workers or other machines."""
+
+WRITE = "SCRIMP_WRITE_OUTPUTS"
+"""The variable with which the tests put today's outputs into the pages (`make outputs`)."""
+
+
+class Printed(NamedTuple):
+    """The output of the blocks of a page, by the line they begin on and by title."""
+
+    by_line: dict[int, str]
+    by_title: dict[str, str]
+
+    def of(self, command: str | None, line: int) -> str:
+        if command is None:
+            return self.by_line[max(begun for begun in self.by_line if begun < line)]
+        program, *words = command.split()
+        if program == "python":
+            return self.by_title[words[0]]
+        assert program == "scrimp", command
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("COLUMNS", "100")
+            return aligned(CliRunner().invoke(app, words, catch_exceptions=False).stdout)
+
+
+def aligned(text: str) -> str:
+    """Put the columns of a table below each other, as a terminal shows them."""
+    rows = [line.split("\t") for line in text.splitlines() if "\t" in line]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(line.split("\t"), widths, strict=True))
+        if "\t" in line
+        else line
+        for line in text.splitlines()
+    ]
+    return "\n".join(lines)
+
+
+def openings(text: str) -> list[list[str]]:
+    """The first two words of every line, without numbers and chosen values."""
+    plain = re.sub(r"=\S+|'\w+'|-?\d[\d.e+-]*", " ", text)
+    return [re.findall(r"[a-z]+", line.lower())[:2] for line in plain.splitlines()]
+
+
+def check_outputs(page: Path, printed: Printed) -> None:
+    """Compare every printed output of a page with today's, or put it into the page."""
+    text = page.read_text(encoding="utf-8")
+    changed, wrong = text, []
+    for found in OUTPUT.finditer(text):
+        now = printed.of(found["command"], text.count("\n", 0, found.start()))
+        now = "".join(f"{line.rstrip()}\n" for line in now.splitlines())
+        same = now.split() == found["text"].split()
+        if found["loose"]:
+            same = openings(now) == openings(found["text"])
+        if not same:
+            wrong.append(f"{found['command']} prints now:\n{now}and on the page:\n{found['text']}")
+        changed = changed.replace(found[0], found[0].replace(found["text"], now))
+    if os.environ.get(WRITE):
+        page.write_text(changed, encoding="utf-8")
+    else:
+        assert not wrong, "\n".join([*wrong, "make outputs puts today's outputs into the pages"])
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page)], ids=name_of)
-def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_run(
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SCRIMP_STORAGE", raising=False)
     namespace: dict[str, Any] = {"__name__": f"page_{page.stem}"}
@@ -94,11 +172,98 @@ def test_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     for block in files(page):
         Path(str(block.title)).write_text(block.code, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
+    printed = Printed({}, {})
     for block in run:
+        capsys.readouterr()
         exec(compiled(page, block), namespace)
+        printed.by_line[block.line] = printed.by_title[str(block.title)] = capsys.readouterr().out
+    check_outputs(page, printed)
     for block in files(page):
         if "[space]" in block.code:
             read_study_file(tmp_path / str(block.title))
+
+
+def test_outputs_that_differ_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(WRITE, raising=False)
+    page = tmp_path / "page.md"
+    page.write_text(
+        "<!-- output roughly -->\n```\nerror 0.5 with {'a': 3}\n```\n", encoding="utf-8"
+    )
+    check_outputs(page, Printed({-1: "error 0.25 with {'a': 4, 'b': 'x'}\n"}, {}))
+    with pytest.raises(AssertionError, match=r"prints now:\s+loss 0\.5"):
+        check_outputs(page, Printed({-1: "loss 0.5 with {'a': 3}\n"}, {}))
+    page.write_text("<!-- output -->\n```\nerror 0.5\n```\n", encoding="utf-8")
+    with pytest.raises(AssertionError, match="make outputs"):
+        check_outputs(page, Printed({-1: "error 0.25\n"}, {}))
+
+
+SEARCHED = {
+    "early stopping": "multi-fidelity.md",
+    "pruning": "multi-fidelity.md",
+    "multi-fidelity": "multi-fidelity.md",
+    "bayesian optimization": "methods.md",
+    "warm start": "transfer.md",
+    "resuming": "studies.md",
+    "hyperparameter": "index.md",
+}
+"""Words that people search for, and the page that a search must find: they stand in a heading, which
+counts most, or on the first page."""
+
+
+@pytest.mark.parametrize("words", SEARCHED)
+def test_a_search_finds_the_right_page(words: str) -> None:
+    text = (ROOT / "docs" / SEARCHED[words]).read_text(encoding="utf-8").lower()
+    headings = [line for line in text.splitlines() if line.startswith("#")]
+    assert words in (text if SEARCHED[words] == "index.md" else "\n".join(headings))
+
+
+PICTURES = runpy.run_path(str(ROOT / "docs" / "pictures.py"))["PICTURES"]
+
+
+def test_every_picture_is_drawn_by_a_function() -> None:
+    """`make pictures` draws all of them; none is shown that it does not draw, or drawn for nothing."""
+    shown = {
+        name
+        for page in PAGES
+        for name in re.findall(r"pictures/([\w-]+\.\w+)", page.read_text(encoding="utf-8"))
+    }
+    drawn = {path.name for path in (ROOT / "docs" / "pictures").iterdir()}
+    assert shown == set(PICTURES) == drawn
+
+
+def drawn_places(svg: str) -> list[tuple[float, float]]:
+    """The places of dots, and of the corners of lines and bars, in the panel they belong to."""
+    number = r"(-?\d+(?:\.\d+)?)"
+    places = re.findall(rf'class="point[^>]*?translate\({number},{number}\)', svg)
+    for path in re.findall(r'class="js-line"[^>]*? d="([^"]+)"', svg):
+        places += re.findall(rf"[ML]{number},{number}", path)
+    places += re.findall(rf'<g class="point"><path d="M{number},{number}', svg)
+    return [(float(x), float(y)) for x, y in places]
+
+
+@pytest.mark.parametrize("name", sorted(name for name in PICTURES if name.endswith(".svg")))
+def test_pictures_show_their_points(name: str) -> None:
+    """A range that does not fit its axis leaves a picture blank: most points lie within it."""
+    svg = (ROOT / "docs" / "pictures" / name).read_text(encoding="utf-8")
+    if "main-svg" not in svg:  # the terminal
+        assert svg.count("<text") > 5
+        return
+    width, height = map(float, re.findall(r'(?:width|height)="(\d+)"', svg)[:2])
+    found = drawn_places(svg)
+    within = [(x, y) for x, y in found if -5 <= x <= width and -5 <= y <= height]
+    assert found and len(within) >= 0.8 * len(found)
+
+
+def test_the_reference_names_what_exists() -> None:
+    """Every object of the reference can be found, and every figure is on its page."""
+    named = {
+        name: page.name
+        for page in (ROOT / "docs" / "api").glob("*.md")
+        for name in re.findall(r"^::: (\S+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    }
+    missing = {name: page for name, page in named.items() if pydoc.locate(name) is None}
+    assert named and missing == {}
+    assert {f"scrimp.plots.{name}" for name in scrimp.plots.__all__} <= named.keys()
 
 
 def test_the_documentation_is_found() -> None:

@@ -1,4 +1,4 @@
-"""The examples run as they stand; the demo resumes, and says what early stopping saved."""
+"""The examples run as they stand; the demo resumes, and states savings as an outcome."""
 
 import ast
 import importlib
@@ -20,18 +20,42 @@ def run(folder: Path, *arguments: str) -> str:
     ).stdout
 
 
-def test_the_demo_saves_epochs_and_resumes_when_it_is_run_again(tmp_path: Path) -> None:
-    text = run(tmp_path, str(EXAMPLES / "demo.py"), "6")
-    spent, full = map(int, re.search(r"(\d+) epochs instead of (\d+)", text).groups())  # type: ignore[union-attr]
-    assert full == 6 * 27 and 6 <= spent < full / 2
-    assert "best validation error 0." in text and "checkpoint of the best network" in text
-    table = text.partition("the best five configurations:\n")[2].splitlines()
-    assert table[0].split() == ["trial", "error", "epochs", "parameters"]
-    values = [float(line.split()[1]) for line in table[1:6]]
-    assert values == sorted(values)
-    assert text.rstrip().splitlines()[-1].split()[1:2] == ["dashboard"]
-    again = run(tmp_path, str(EXAMPLES / "demo.py"), "7")
-    assert "6 trials are there already" in again and "7 configurations" in again
+def test_the_demo_compares_outcomes_and_resumes_when_it_is_run_again(tmp_path: Path) -> None:
+    text = run(tmp_path, str(EXAMPLES / "demo.py"), "0", "6")
+    table = text.partition("reached random search's best after\n")[2].splitlines()[:3]
+    rows = {words[0]: words[1:] for words in map(str.split, table)}
+    assert list(rows) == ["auto", "asha", "random"]
+    assert int(rows["random"][1]) == 6 * 27 and 97 <= int(rows["auto"][1]) < 97 + 27
+    for method in ("auto", "asha"):
+        reached = rows[method][2]
+        assert (reached == "never") == (float(rows[method][0]) > float(rows["random"][0]))
+    if rows["auto"][2] != "never":
+        said = f"auto reached random search's best after {rows['auto'][2]} of 162 epochs"
+        assert said in text
+    assert "checkpoint: " in text and "explain demo-auto" in text
+    again = run(tmp_path, str(EXAMPLES / "demo.py"), "0", "6")
+    assert again.partition("method ")[2] == text.partition("method ")[2]
+
+
+def test_examples_import_public_names_only() -> None:
+    """Newcomers copy them: scrimp itself and what the documentation names."""
+    allowed = {"scrimp", "scrimp.script", "scrimp.extend", "scrimp.testing", "scrimp.errors"}
+    private = [
+        f"{path.name}: {name}"
+        for path in EXAMPLES.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else []
+        )
+        if name.split(".")[0] == "scrimp"
+        and name not in allowed
+        and not name.startswith(("scrimp.testing.", "scrimp.integrations."))
+    ]
+    assert private == []
 
 
 def test_the_study_file_is_right_and_its_script_trains_by_hand(tmp_path: Path) -> None:

@@ -94,7 +94,12 @@ def no_space_for(trial: Any) -> float:
             "'val_error' was not reported (reported: val_loss)",
             "report it",
         ),
-        (lambda: tuned(misspelt_metric), "(reported: val_eror)", "did you mean 'val_error'?"),
+        (lambda: tuned(misspelt_metric), "(reported: val_eror)", "report 'val_error', or if"),
+        (
+            lambda: tuned(misspelt_metric, metric="val_erorr"),
+            "(reported: val_eror)",
+            "if 'val_eror' is the right name, delete the study",
+        ),
         (
             lambda: tuned(
                 misspelt_metric_by_step, budget=scrimp.Budget("epoch", 1, 9), method="asha"
@@ -139,6 +144,7 @@ def no_space_for(trial: Any) -> float:
         "exception",
         "metric",
         "misspelt metric",
+        "metric misspelt in the study",
         "metric by step",
         "attribute",
         "metrics as a list",
@@ -159,6 +165,27 @@ def test_a_mistake_in_python(mistake: Callable[[], None], named: str, remedy: st
     assert named in text and remedy in text and len(text) < SCREEN
     shown = "".join(traceback.format_exception(caught.value)).split(__file__)[-1]
     assert shown.count(PACKAGE) <= 5 and "run_objective" not in shown
+
+
+@pytest.mark.parametrize(
+    ("mistake", "answer"),
+    [
+        (
+            lambda: scrimp.create_study(study_name="s"),  # type: ignore[call-arg]
+            "no argument 'study_name'; use 'name', the first argument",
+        ),
+        (lambda: scrimp.create_study(), 'needs name and space; for example scrimp.create_study("'),  # type: ignore[call-arg]
+        (lambda: scrimp.create_study("s"), "needs space; for example"),  # type: ignore[call-arg]
+        (lambda: scrimp.create_study("s", SPACE, sampler=None), "use 'method', such as"),  # type: ignore[call-arg]
+        (lambda: scrimp.create_study("s", SPACE, pruner=None), "budget=scrimp.Budget('epoch'"),  # type: ignore[call-arg]
+        (lambda: scrimp.minimize(len, SPACE, n_trials=2, n_jobs=2), "'n_jobs'; use 'workers'"),  # type: ignore[call-arg]
+        (lambda: scrimp.minimize(len, SPACE), "needs n_trials; for example scrimp.minimize("),  # type: ignore[call-arg]
+    ],
+)
+def test_the_words_of_another_library(mistake: Callable[[], None], answer: str) -> None:
+    with pytest.raises(TypeError) as caught:
+        mistake()
+    assert answer in str(caught.value)
 
 
 def test_a_study_without_steps_hears_nothing_of_steps() -> None:

@@ -28,6 +28,7 @@ UNTESTED = {
     "errors",
     "executors/executor",
     "json_values",
+    "storage/http_messages",
     "suggesters/suggester",
 }
 """Contracts without behaviour: the batteries in scrimp/testing hold every implementation to
@@ -258,7 +259,7 @@ def tracked_files() -> list[Path]:
     ]
 
 
-IMAGINED = {ROOT / "tests" / "storage" / "test_sqlite_surroundings.py"}
+IMAGINED = {ROOT / "tests" / "storage" / "test_durable_files_network.py"}
 """Files whose paths belong to no machine: tables of mounted file systems, made up to be parsed."""
 
 

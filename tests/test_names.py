@@ -1,6 +1,6 @@
 """One name, one idea: public names are not shared between folders, and what acts is called by a verb.
 
-Each rule is one test, as in `test_house_rules`; a failure lists every offender and says how to mend it.
+Each rule is one test, as in `test_house_rules`; a failure lists every offender and says how to fix it.
 """
 
 import ast
@@ -164,4 +164,32 @@ def test_a_retired_word_names_nothing() -> None:
         offenders,
         "These names use a second word for one idea:",
         'take the word of ARCHITECTURE.md, "Words".',
+    )
+
+
+def is_number(value: ast.expr) -> bool:
+    """Return True for an expression of literal numbers only, such as ``-1e300`` or ``(0.1, 0.9)``."""
+    literals = [node for node in ast.walk(value) if isinstance(node, ast.Constant)]
+    arithmetic = (ast.Constant, ast.UnaryOp, ast.BinOp, ast.Tuple)
+    return (
+        isinstance(value, arithmetic)
+        and bool(literals)
+        and all(type(node.value) in (int, float) for node in literals)
+        and not any(isinstance(node, ast.Name | ast.Call) for node in ast.walk(value))
+    )
+
+
+def test_a_number_says_what_it_bounds() -> None:
+    offenders = [
+        f"{place(path, node)}: {target.id}"
+        for path in FILES
+        for node in tree(path).body
+        if isinstance(node, ast.Assign) and is_number(node.value)
+        for target in node.targets
+        if isinstance(target, ast.Name) and "_" not in target.id.strip("_")
+    ]
+    report(
+        offenders,
+        "These numbers have a name of one word, which could bound anything:",
+        "say what they count or bound: MAX_FITTED_ROWS, not ROWS.",
     )

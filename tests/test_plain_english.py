@@ -12,7 +12,7 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.syntax_trees import FILES, folder, module_name, place, report, tree
+from tests.syntax_trees import FILES, ROOT, folder, module_name, place, report, tree
 
 UNFINISHED: set[str] = set()
 """Packages not yet rewritten ("" is the root)."""
@@ -94,6 +94,35 @@ def test_retired_words_are_gone() -> None:
         for line, text in texts(path)
         if (found := RETIRED.search(text))
     ]
+    report(
+        offenders,
+        "These words are retired:",
+        "say resume or continue, fix, again, latest, lower is better, no one, anyone, constraints.",
+    )
+
+
+SHOWN = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md")),
+    *(path for kind in ("md", "py") for path in (ROOT / "docs").rglob(f"*.{kind}")),
+    *(ROOT / "examples").rglob("*.py"),
+    *(
+        path
+        for folder in ("dashboard", "service")
+        for kind in ("html", "js")
+        for path in (ROOT / "scrimp" / folder).rglob(f"*.{kind}")
+    ),
+]
+"""Pages, templates, scripts of pages and examples: what users read."""
+
+
+def test_retired_words_are_gone_from_what_users_read() -> None:
+    offenders = [
+        f"{path.relative_to(ROOT)}:{number}: {found[0]!r} in {line.strip()[:80]}"
+        for path in SHOWN
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if (found := RETIRED.search(line))
+    ]
+    assert len(SHOWN) > 60
     report(
         offenders,
         "These words are retired:",

@@ -3,6 +3,7 @@ else."""
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 import typing
@@ -46,10 +47,12 @@ PUBLIC = [
     "create_study",
     "delete_study",
     "errors",
+    "is_better",
     "load_selection",
     "load_study",
     "maximize",
     "minimize",
+    "read_answers",
     "select_checkpoint",
     "simulate",
     "studies",
@@ -128,6 +131,59 @@ def test_plots_are_loaded_when_they_are_used() -> None:
         " callable(scrimp.plots.surrogate)"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
+
+
+def test_plots_are_an_extra(tmp_path: Path) -> None:
+    """Without Plotly studies run and are shown; plots and the dashboard name what to install."""
+    script = """
+import importlib.abc, sys
+class NoPlotly(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] == "plotly":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, NoPlotly())
+import importlib.util
+real = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: None if name == "plotly" else real(name, package)
+import scrimp
+from scrimp.cli.main import app
+study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), storage="sqlite:///s.db")
+study.optimize(lambda trial: trial.params["x"], n_trials=12)
+print(study.explain())
+for words in (["show", "s"], ["plot", "s", "history"], ["dashboard"]):
+    try:
+        app([*words, "--storage", "sqlite:///s.db"], standalone_mode=False)
+    except scrimp.errors.ScrimpError as error:
+        print(f"refused: {error}")
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    refused = [line for line in run.stdout.splitlines() if line.startswith("refused: ")]
+    assert refused == [
+        "refused: plots need Plotly, which is not installed; pip install 'scrimp[plots]'",
+        "refused: the dashboard needs the extra scrimp[dashboard], which is not installed; pip"
+        " install 'scrimp[dashboard]'",
+    ]
+    assert "best: value" in run.stdout and "Trial " in run.stdout
+
+
+def test_arguments_have_a_table() -> None:
+    """The reference shows type, default and one line for each argument of everything that takes three
+    or more, and of every kind of parameter."""
+    missing = []
+    for name, function in [*public_functions(), *((k, getattr(scrimp, k)) for k in KINDS)]:
+        listed = [own for own in inspect.signature(function).parameters if own != "self"]
+        if name.startswith("plots.") or name.endswith(".satisfied") or len(listed) < 3:
+            continue
+        section = (inspect.getdoc(function) or "").partition("Args:\n")[2]
+        found = re.findall(r"^    (\w+): \S", section, re.MULTILINE)
+        if found != listed:
+            missing.append(f"{name}: {sorted({*listed} ^ {*found}) or 'in another order'}")
+    assert missing == []
+
+
+KINDS = ("Float", "Int", "Ordinal", "Categorical", "Space")
 
 
 def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:

@@ -4,10 +4,11 @@ import ast
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import closing, redirect_stderr, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,7 +21,7 @@ from scrimp.cli.main import main
 from scrimp.errors import ScrimpError
 from scrimp.executors.command_line import Command
 from scrimp.storage.event_json import StoredLine
-from scrimp.storage.leases import Lease, this_host
+from scrimp.storage.leases import MAX_LEASES, Lease, this_host
 from scrimp.storage.open import open_storage, without_secrets
 from scrimp.study.studies import checkpoint_root, storage_at
 from scrimp.study.workers import described, resolved
@@ -263,6 +264,10 @@ def test_files_at_a_url_cannot_leave_their_checkpoint(tmp_path: Path) -> None:
     (there / "step-1" / "link").symlink_to("/etc/hostname")
     with pytest.raises(StorageError, match="leads out of it"):
         shared.fetch(tmp_path / "here", {1: 1.0})
+    (there / "step-1" / "link").unlink()
+    os.mkfifo(there / "step-1" / "pipe")
+    with pytest.raises(StorageError, match="is no plain file"):
+        shared.fetch(tmp_path / "here", {1: 1.0})
     names = {f"{there}/step-1/../../../owned": {}}
     shared._files = SimpleNamespace(find=lambda *_, **__: names)  # an object store takes any name
     with pytest.raises(StorageError, match="leads out of it"):
@@ -355,6 +360,21 @@ def test_numbers_without_measure_keep_no_worker_busy(tmp_path: Path) -> None:
     loaded = scrimp.load_study("s", storage=url)
     loaded.optimize(lambda trial: 0.5, n_trials=5, progress=False)
     assert loaded.history.counts["completed"] == 2 and len(loaded.history.ignored) == 7
+
+
+def test_leases_without_number_are_not_all_read(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    study = scrimp.create_study("s", SPACE, storage=url, method="random", seed=0)
+    with closing(sqlite3.connect(tmp_path / "s.db")) as connection, connection:
+        connection.execute(
+            "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 50000)"
+            " INSERT INTO leases (study, trial, attempt, worker, host, pid, started, seconds,"
+            " expires) SELECT 1, i, 1, 'w', ?, 1, 1, 60, 9e9 FROM n",
+            (this_host(),),
+        )
+    study.optimize(lambda trial: 0.5, n_trials=3, progress=False)
+    assert len(study._ledger.store.leases()) == MAX_LEASES
+    assert study.history.counts["completed"] == 3
 
 
 @pytest.mark.parametrize("config", [{"x": "a"}, {"x": [1]}, {"x": 10**400}, {"y": 1}, {}])

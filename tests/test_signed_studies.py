@@ -208,3 +208,34 @@ def test_a_public_key_counts_beside_an_objective(signed_study: Any, tmp_path: Pa
     code, said = scrimp_command(*keyed, folder=tmp_path)
     assert code == 2 and "was changed after it was signed" in said and len(study.trials) == 2
     assert "--objective" not in said
+
+
+@pytest.mark.parametrize("command", ["run", "worker"])
+def test_a_function_of_a_command_finds_no_secret_in_the_environment(
+    command: str, signed_study: Any, tmp_path: Path
+) -> None:
+    """One worker runs it in the process of scrimp; the owner's key is still trusted there."""
+    (tmp_path / "look.py").write_text(
+        "import os\nSEEN = dict(os.environ)\ndef objective(trial):\n    found = {**SEEN,"
+        " **os.environ}\n    os.write(os.open('seen', os.O_CREAT | os.O_WRONLY), repr(found).encode())\n    return 1.0\n"
+    )
+    plan = STUDY.replace("command = 'bash -c \"echo {x} >> ran-MARK; cat report\"'", "")
+    plan = plan.replace('"s"', '"f"\nobjective = "look:objective"')
+    (tmp_path / "f.toml").write_text(plan)
+    secrets = {
+        "PGPASSWORD": SECRET,
+        "SCRIMP_DASHBOARD_TOKEN": SECRET,
+        "SCRIMP_STORAGE": f"postgresql://ann@db/hpo?%70assword={SECRET}",
+        "SCRIMP_PRIVATE_KEY": "ann.key",
+    }
+    url = f"sqlite:///{tmp_path}/s.db"
+    said = scrimp_command("run", "f.toml", "--storage", url, folder=tmp_path, **secrets)
+    assert said[0] == 0, said
+    if command == "worker":
+        (tmp_path / "seen").unlink()
+        study = scrimp.load_study("f", storage=url)
+        study._ledger.append([StudyChanged(totals=Totals(n_trials=2))])
+        said = scrimp_command("worker", "f", "--storage", url, folder=tmp_path, **secrets)
+        assert said[0] == 0, said
+    seen = (tmp_path / "seen").read_text()
+    assert SECRET not in seen and "ann.key" not in seen and "PATH" in seen

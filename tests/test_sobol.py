@@ -25,7 +25,7 @@ def test_scrambling_is_as_good_as_that_of_scipy():
         qmc.discrepancy(sobol_points(6, 256, np.random.default_rng(seed))) for seed in range(10)
     ]
     theirs = [
-        qmc.discrepancy(qmc.Sobol(6, rng=np.random.default_rng(seed)).random(256))
+        qmc.discrepancy(qmc.Sobol(6, seed=np.random.default_rng(seed)).random(256))
         for seed in range(10)
     ]
     random = [qmc.discrepancy(np.random.default_rng(seed).random((256, 6))) for seed in range(10)]

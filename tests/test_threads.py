@@ -18,6 +18,7 @@ from scrimp.methods.policy import Decision, Policy, Start
 from scrimp.study.decisions import next_decision
 from scrimp.study_log.history import History
 from scrimp.threads import loaded_libraries, one_thread
+from tests.waiting import PATIENCE
 
 SPACE = scrimp.Space(x=scrimp.Float(0.0, 1.0))
 
@@ -150,4 +151,4 @@ ledger.next_decision = lambda *args: (seen.append("scipy.linalg" in sys.modules)
 study.ask()
 assert seen == [True], seen
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=PATIENCE)

@@ -19,7 +19,13 @@ from typing import Any
 import numpy as np
 
 from benchmarks.environments import peer_command
-from scrimp.bench.curve_suite import SHARES, CurveSuiteSettings, curve_cells, own_seed, regret_at
+from scrimp.bench.curve_suite import (
+    BUDGET_SHARES,
+    CurveSuiteSettings,
+    curve_cells,
+    own_seed,
+    regret_at,
+)
 from scrimp.bench.curve_tasks import CurveTask, network_curves
 from scrimp.bench.results import read_runs
 from scrimp.bench.runner import run_cells
@@ -89,7 +95,7 @@ def run_peer(
                 }
                 return {
                     **measured,
-                    "regret": [regret_at(trace, share) for share in SHARES],
+                    "regret": [regret_at(trace, share) for share in BUDGET_SHARES],
                     "trace": trace,
                 }
     raise SystemExit(
@@ -102,7 +108,9 @@ def summary(records: list[dict[str, Any]]) -> None:
     by_method: dict[str, dict[tuple[str, int], dict[str, Any]]] = {}
     for record in records:
         by_method.setdefault(record["method"], {})[record["task"], record["seed"]] = record
-    print(f"{'method':28s} runs  regret at {', '.join(map(str, SHARES))}   CPU seconds of deciding")
+    print(
+        f"{'method':28s} runs  regret at {', '.join(map(str, BUDGET_SHARES))}   CPU seconds of deciding"
+    )
     for method, own in sorted(
         by_method.items(), key=lambda item: np.mean([r["regret"][-1] for r in item[1].values()])
     ):
@@ -153,7 +161,7 @@ def main() -> None:
                     record = {
                         **cell.head(),
                         **run_peer(network, task, method, own_seed(cell), settings),
-                        "spent": list(SHARES),
+                        "spent": list(BUDGET_SHARES),
                     }
                     with given.out.open("a", encoding="utf-8") as file:
                         file.write(json.dumps(record) + "\n")

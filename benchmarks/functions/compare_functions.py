@@ -21,10 +21,9 @@ from typing import Any
 from benchmarks.environments import python, script_command
 from benchmarks.functions.acquisition_values import compared
 from scrimp.bench.formulas import FORMULAS
-from scrimp.bench.regret_suite import function_cells
+from scrimp.bench.regret_suite import function_cells, speed_cells
 from scrimp.bench.results import final_regrets, mean_regret, ranks, read_runs, regret_summary
 from scrimp.bench.runner import run_cells
-from scrimp.bench.speed_suite import speed_cells
 
 PEERS = {
     "random": ("random_functions", Path(sys.executable)),

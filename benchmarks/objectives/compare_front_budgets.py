@@ -32,7 +32,7 @@ import scrimp
 from benchmarks.environments import python, script_command
 from benchmarks.peers.front_budget_loop import Config, Run, Workers
 from scrimp.bench.curve_model import is_curve_model
-from scrimp.bench.curve_tasks import EPOCHS, ModelCurves, is_modelled, open_curves
+from scrimp.bench.curve_tasks import TRAINED_EPOCHS, ModelCurves, is_modelled, open_curves
 from scrimp.bench.results import append_result, paired_interval, read_runs, with_interval
 from scrimp.bench.tables import read_table
 from scrimp.bench.trade_off_suite import (
@@ -76,16 +76,18 @@ def network_training(path: Path, task: str) -> Training:
     def runs(configs: Sequence[Config], epochs: Sequence[int]) -> Array:
         found = network.outputs(task, configs, epochs)
         error = 100.0 - found["val_accuracy"].astype(float)
-        seconds = np.maximum(found["time"][:, -1:].astype(float), 1e-3) / len(EPOCHS)
+        seconds = np.maximum(found["time"][:, -1:].astype(float), 1e-3) / len(TRAINED_EPOCHS)
         return np.stack([error, np.log10(seconds) + 0 * error], axis=-1)
 
     def run_of(config: Config) -> Run:
-        found: Run = runs([config], EPOCHS)[0].tolist()
+        found: Run = runs([config], TRAINED_EPOCHS)[0].tolist()
         return found
 
-    some = EPOCHS[9::10]  # the network is slow and its curves are smooth
+    some = TRAINED_EPOCHS[9::10]  # the network is slow and its curves are smooth
     front = sampled_front(network.space, lambda configs: runs(configs, some))
-    return Training(network.space, described(network.space), run_of, dict, front, len(EPOCHS))
+    return Training(
+        network.space, described(network.space), run_of, dict, front, len(TRAINED_EPOCHS)
+    )
 
 
 def surrogate_training(path: Path, task: str) -> Training:

@@ -2,6 +2,7 @@
 
     python benchmarks/run.py ask_tell sqlite [--pairs 300]         # one process on SQLite, and Optuna 5
     python benchmarks/run.py ask_tell postgres [--seconds 10]      # 32 processes, and bare psycopg
+    python benchmarks/run.py ask_tell journal [--workers 8]        # on journals, and Optuna 5
     python benchmarks/run.py ask_tell open [--trials 100000]       # open a large study and ask it
 
 Optuna runs in `.venvs/optuna`. The bare psycopg script does the minimum for a shared total: one
@@ -116,6 +117,27 @@ def bare_worker(url: str, seconds: float) -> tuple[int, float, int]:
         return counted(pair, seconds)
 
 
+def optuna_worker(path: str, seconds: float) -> tuple[int, float, int]:
+    """Return the same figures for Optuna on its journal."""
+    import optuna
+    from optuna.storages.journal import JournalFileBackend
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    storage = optuna.storages.JournalStorage(JournalFileBackend(path))
+    sampler = optuna.samplers.RandomSampler()
+    study = optuna.create_study(
+        study_name="ask-tell", storage=storage, sampler=sampler, load_if_exists=True
+    )
+
+    def pair() -> None:
+        trial = study.ask()
+        for name in NAMES:
+            trial.suggest_float(name, 0, 1)
+        study.tell(trial, 0.5)
+
+    return counted(pair, seconds)
+
+
 def counted(pair: Any, seconds: float) -> tuple[int, float, int]:
     """Count the pairs done in the time, from the moment that all workers are ready.
 
@@ -133,9 +155,8 @@ def counted(pair: Any, seconds: float) -> tuple[int, float, int]:
 
 def together(kind: str, url: str, workers: int, seconds: float) -> tuple[float, float, float]:
     """Return pairs per second of all workers, CPU seconds per pair, and repeated decisions."""
-    command = script_command(
-        sys.executable, "ask_tell", kind, f"--url={url}", f"--seconds={seconds}"
-    )
+    interpreter = python("optuna") if kind == "optuna-worker" else sys.executable
+    command = script_command(interpreter, "ask_tell", kind, f"--url={url}", f"--seconds={seconds}")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     running = [subprocess.Popen(command, text=True, **pipes) for _ in range(workers)]  # type: ignore[call-overload]
     for process in running:
@@ -145,6 +166,23 @@ def together(kind: str, url: str, workers: int, seconds: float) -> tuple[float, 
         process.stdin.flush()
     done, cpu, vain = np.sum([json.loads(process.communicate()[0]) for process in running], axis=0)
     return done / seconds, cpu / done, vain
+
+
+def journal(workers: int, seconds: float) -> None:
+    """Run scrimp and Optuna in turns, each on a journal of its own."""
+    import scrimp
+
+    rates: dict[str, list[tuple[float, float, float]]] = {"scrimp": [], "optuna": []}
+    with tempfile.TemporaryDirectory() as folder:
+        places = {"scrimp": f"journal:///{folder}/pairs", "optuna": f"{folder}/optuna.log"}
+        space = scrimp.Space(**{name: scrimp.Float(0, 1) for name in NAMES})
+        scrimp.create_study("ask-tell", space, method="random", storage=places["scrimp"], seed=0)
+        for _ in range(2):  # in turns, so that other load affects both
+            for kind, place in places.items():
+                rates[kind].append(together(f"{kind}-worker", place, workers, seconds / 2))
+    for kind, found in rates.items():
+        rate, cpu, _ = np.mean(found, axis=0)
+        print(f"{workers} workers: {kind} {rate:.0f} pairs/s, {cpu * 1e3:.2f} ms CPU per pair")
 
 
 def postgres(workers: int, seconds: float, fsync: str) -> None:
@@ -244,16 +282,19 @@ def main() -> None:
             sqlite(options.pairs)
         case "postgres":
             postgres(options.workers, options.seconds, options.fsync)
+        case "journal":
+            journal(options.workers, options.seconds)
         case "open":
             large(options.trials)
         case "scrimp-pairs" | "optuna-pairs":
             run = {"scrimp-pairs": scrimp_pairs, "optuna-pairs": optuna_pairs}[options.what]
             print(json.dumps(run(options.url, options.pairs)))
-        case "scrimp-worker" | "bare-worker":
-            work = {"scrimp-worker": scrimp_worker, "bare-worker": bare_worker}[options.what]
+        case "scrimp-worker" | "bare-worker" | "optuna-worker":
+            workers = {"scrimp": scrimp_worker, "bare": bare_worker, "optuna": optuna_worker}
+            work = workers[options.what.removesuffix("-worker")]
             print(json.dumps(work(options.url, options.seconds)))
         case other:
-            parser.error(f"{other!r} is not one of sqlite, postgres, open")
+            parser.error(f"{other!r} is not one of sqlite, postgres, journal, open")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ first answer, as a running study does.
 
 import argparse
 import http.client
+import math
 import random
 import subprocess
 import sys
@@ -110,7 +111,8 @@ def main() -> None:
             port = int(
                 server.stdout.readline().strip().rstrip("/").rpartition(":")[2].split("/")[0]
             )
-            time.sleep(5 + given.trials / 20_000)
+            while math.isnan(answer(port, PAGES["summary"])):
+                time.sleep(0.2)  # the log is being read
             for path in PAGES.values():
                 answer(port, path)
             for name, path in PAGES.items():

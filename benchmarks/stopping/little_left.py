@@ -2,6 +2,7 @@
 
     python benchmarks/run.py little_left                                      # formulas, gp
     python benchmarks/run.py little_left --grid fcnet.npz --curves lcbench.npz --tasks 3 --seeds 3
+    python benchmarks/run.py little_left --terminator                         # and Optuna's Terminator
 
 Each study is played to its end without a stop rule. Then its log is read again up to several points
 along the way, where the gain left, the largest expected improvement of one candidate, and the best
@@ -12,17 +13,24 @@ Losses and gains are shares of the distance from the median of the first ten tri
 whole run. A rule ends a run when its number was below a threshold at five points in a row.
 The threshold is 1 % of that distance, or of all thresholds the one that saves most while it loses less
 than 1 % on average.
+
+``--terminator`` gives the trials of the studies by gp to Optuna (`environments optuna` installs it) and
+notes the regret bound of its Terminator at the same points. Its published rule ends a study when the
+bound is below the error of one evaluation; with the thresholds here that error is a
+`StaticErrorEvaluator`.
 """
 
 import argparse
 import json
 import math
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 
 import scrimp
+from benchmarks.environments import python, script_command
 from scrimp.bench.formulas import FORMULAS
 from scrimp.bench.tables import described_space, read_table
 from scrimp.space.space import Pool
@@ -31,8 +39,8 @@ from scrimp.study_log.events import Decided
 from scrimp.study_log.history import History
 
 FORMULA_NAMES = ("branin", "hartmann3", "hartmann6", "levy4", "mixed")
-POINTS = 50
-"""Points along a run at which the gain left is stated."""
+PARTS = ("low", "high", "log", "choices", "values")
+"""Parts of a parameter that Optuna is told."""
 
 PATIENCE = 5
 """Points in a row at which a number has to be below its threshold."""
@@ -48,12 +56,17 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--trials", type=int, default=60, help="trials of a study by gp")
     parser.add_argument("--fulls", type=int, default=20, help="full trainings by freeze-thaw")
+    parser.add_argument("--points", type=int, default=50, help="points along a run")
     parser.add_argument("--no-formulas", action="store_true")
+    parser.add_argument("--terminator", action="store_true", help="compare Optuna's Terminator")
     parser.add_argument("--out", type=Path, default=None, help="write the points as JSON lines")
     given = parser.parse_args()
     runs = []
     for label, study in studies(given):
-        points = list(stated(study))
+        points = list(stated(study, given.points))
+        if given.terminator and label.startswith("gp"):
+            for point, bound in zip(points, regret_bounds(study, points), strict=True):
+                point["terminator"] = bound
         runs.append((label, points))
         print(label, f"best {study.best_value:.5g}", f"{len(points)} points", flush=True)
         if given.out is not None:
@@ -121,12 +134,12 @@ def by_freeze_thaw(task: object, levels: np.ndarray, fulls: int, seed: int) -> s
     return study
 
 
-def stated(study: scrimp.Study) -> Iterator[dict[str, float]]:
+def stated(study: scrimp.Study, count: int) -> Iterator[dict[str, float]]:
     """The share of the run, the best loss and the gain left, at several points along a run."""
     events = study.history.events
     places = [place for place, event in enumerate(events) if isinstance(event, Decided)]
     first = min(10, len(places) - 1)
-    chosen = np.unique(np.linspace(first, len(places) - 1, POINTS).astype(int))
+    chosen = np.unique(np.linspace(first, len(places) - 1, count).astype(int))
     end = study.history.spent
     final = study.history.best[1].loss
     begin = History.of(events[: places[first]])
@@ -141,7 +154,30 @@ def stated(study: scrimp.Study) -> Iterator[dict[str, float]]:
             "stated": left.expected,
             "candidate": left.per_cost,
             "range": float(np.median(losses)) - final,
+            "trials": sum(trial.loss is not None for trial in history.trials),
         }
+
+
+def regret_bounds(study: scrimp.Study, points: list[dict[str, float]]) -> list[float]:
+    """The bound of Optuna's Terminator at each point."""
+    told = {
+        "space": [
+            {
+                "name": name,
+                "type": type(parameter).__name__.lower(),
+                **{part: vars(parameter)[part] for part in PARTS if part in vars(parameter)},
+            }
+            for name, parameter in study.space.items()
+        ],
+        "trials": [
+            [dict(trial.params), trial.loss] for trial in study.trials if trial.loss is not None
+        ],
+        "points": [point["trials"] for point in points],
+    }
+    command = script_command(python("optuna"), "optuna_terminator")
+    asked = json.dumps(told)
+    answer = subprocess.run(command, input=asked, capture_output=True, text=True, check=True)
+    return json.loads(answer.stdout)
 
 
 def report(kind: str, runs: list[list[dict[str, float]]]) -> None:
@@ -156,7 +192,9 @@ def report(kind: str, runs: list[list[dict[str, float]]]) -> None:
             said = np.mean([p["stated"] / p["range"] for p in here])
             made = np.mean([p["left"] / p["range"] for p in here])
             print(f"{low:.2f} to {high:.2f}       {said:.4f}   {made:.4f}   {len(here)} points")
-    for name in ("stated", "candidate"):
+    for name in ("stated", "candidate", "terminator"):
+        if any(name not in point for run in runs for point in run):
+            continue
         found = (0.0, 0.0, math.nan)
         for threshold in THRESHOLDS:
             saved, lost = outcome(runs, name, threshold)

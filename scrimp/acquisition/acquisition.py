@@ -188,8 +188,7 @@ class FantasyAverage(BoundAcquisition):
 
     @abstractmethod
     def terms(self, x: Array) -> Array:
-        """Return one score per input and fantasy, (m, F), averaged over posterior samples of
-        hyperparameters."""
+        """Return a score per input and fantasy, (m, F), averaged over hyperparameters."""
 
     @abstractmethod
     def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
@@ -371,8 +370,7 @@ def standard_deviations(posterior: Posterior, needed: bool = True) -> tuple[Arra
 
 
 def averaged(terms: Array, logarithmic: bool, axis: int) -> tuple[Array, Array]:
-    """Return the average along one axis, log(mean(exp)) if logarithmic, and its derivative by each
-    term."""
+    """Return the average along an axis, log(mean(exp)) if logarithmic, and its derivatives."""
     count = terms.shape[axis]
     if not logarithmic:
         return terms.mean(axis=axis), np.full_like(terms, 1.0 / count)

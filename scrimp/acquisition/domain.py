@@ -1,7 +1,7 @@
 """The domain of an acquisition: the legal rows of the unit cube.
 
 A row is legal if every discrete and categorical column has one of its values, every continuous
-column lies in [0, 1], and every inactive column is `INACTIVE`. All methods return legal rows, given
+column lies in [0, 1], and every inactive column is `INACTIVE_VALUE`. All methods return legal rows, given
 legal rows or unit numbers.
 
     domain = Domain((Column(), Column((0.0, 1.0), ordered=False), Column()), (Condition(2, parent=1, values=(1.0,)),))
@@ -21,10 +21,10 @@ from scrimp.gp.columns import Column
 from scrimp.sobol import sobol_points
 from scrimp.surrogates.surrogate import Array
 
-INACTIVE = 0.5
+INACTIVE_VALUE = 0.5
 """The value of a column while its conditions switch it off."""
 
-SAME = 1e-6
+ROW_TOLERANCE = 1e-6
 """Rows that differ by no more than this in every column are the same configuration."""
 
 Mask = NDArray[np.bool_]
@@ -93,7 +93,7 @@ class Domain:
         on = np.ones(x.shape, dtype=bool)
         for c in self._ordered_conditions:
             on[:, c.column] &= on[:, c.parent] & np.isclose(
-                x[:, c.parent, None], c.values, rtol=0.0, atol=SAME
+                x[:, c.parent, None], c.values, rtol=0.0, atol=ROW_TOLERANCE
             ).any(1)
         return on
 
@@ -106,8 +106,7 @@ class Domain:
         )
 
     def from_unit(self, u: Array) -> Array:
-        """Map uniform numbers u (m, d) in [0, 1) to legal rows; all values of a discrete column are
-        equally likely."""
+        """Map uniform u (m, d) in [0, 1) to legal rows; discrete values are equally likely."""
         x = u.copy()
         for j, column in enumerate(self.columns):
             if column.values is not None:
@@ -116,8 +115,7 @@ class Domain:
         return self._switch_off(x)
 
     def sample(self, count: int, rng: np.random.Generator) -> Array:
-        """Return ``count`` legal rows: a randomly shifted Sobol sequence, or rows of the pool without
-        replacement."""
+        """Return ``count`` legal rows: a shifted Sobol sequence, or rows of the pool, each once."""
         if self.pool is not None:
             return self.pool[rng.permutation(len(self.pool))[:count]]
         width = len(self.columns)
@@ -199,7 +197,7 @@ class Domain:
         return np.unique(self._switch_off(np.array(grid)), axis=0)
 
     def _switch_off(self, x: Array) -> Array:
-        return np.where(self.active(x), x, INACTIVE) if self.conditions else x
+        return np.where(self.active(x), x, INACTIVE_VALUE) if self.conditions else x
 
     def _switch_on(self, x: Array, were_on: Mask, rng: np.random.Generator) -> Array:
         """Sample the columns that were off and are on now."""
@@ -235,7 +233,7 @@ def _nearest(x: Array, pool: Array) -> NDArray[np.intp]:
 
 
 def contains_rows(x: Array, known: Array) -> Mask:
-    """True for rows of x (m, d) that are among the rows ``known`` (n, d), up to `SAME` per column.
+    """True for rows of x (m, d) that are among the rows ``known`` (n, d), up to `ROW_TOLERANCE` per column.
 
     Equal rows are equal in any projection: sorting one projection leaves few pairs to compare.
     """
@@ -243,7 +241,7 @@ def contains_rows(x: Array, known: Array) -> Mask:
     if len(known) == 0 or len(x) == 0:
         return found
     direction = np.sqrt(2.0 + np.arange(x.shape[1]))
-    slack = SAME * direction.sum()
+    slack = ROW_TOLERANCE * direction.sum()
     known_keys, keys = known @ direction, x @ direction
     order = np.argsort(known_keys)
     sorted_keys = known_keys[order]
@@ -252,15 +250,16 @@ def contains_rows(x: Array, known: Array) -> Mask:
         np.searchsorted(sorted_keys, keys + slack),
     )
     for i in np.flatnonzero(last > first):
-        found[i] = (np.abs(known[order[first[i] : last[i]]] - x[i]) <= SAME).all(axis=1).any()
+        found[i] = (
+            (np.abs(known[order[first[i] : last[i]]] - x[i]) <= ROW_TOLERANCE).all(axis=1).any()
+        )
     return found
 
 
 def _other_places(
     values: Array, current: Array, exhaustive: float
 ) -> tuple[NDArray[np.intp], Array]:
-    """Return values to try instead of the current ones (r,): the index of the current one, and the
-    other value."""
+    """Return values to try instead of the current ones (r,): index, and another value."""
     place, count = np.abs(current[:, None] - values).argmin(axis=1)[:, None], len(values)
     if count <= exhaustive:
         targets = np.broadcast_to(np.arange(count), (len(current), count))

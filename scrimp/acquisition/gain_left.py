@@ -30,13 +30,13 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-DRAWS = 256
+OUTCOME_DRAWS = 256
 """Joint draws of the outcomes of all candidates; half of them pick. Convention."""
 
-CANDIDATES = 300
+MAX_CANDIDATES = 300
 """Candidates whose outcomes are drawn jointly, the most promising of many. Convention."""
 
-OPTIMISM = 2.0
+PROMISE_DEVIATIONS = 2.0
 """Candidates are promising by their mean less this many standard deviations. Convention."""
 
 
@@ -83,4 +83,4 @@ def gain_left(
 
 def most_promising(mean: Array, deviation: Array) -> NDArray[np.intp]:
     """Return the places of the most promising candidates by mean and standard deviation, (k,) each."""
-    return np.argsort(mean - OPTIMISM * deviation, kind="stable")[:CANDIDATES]
+    return np.argsort(mean - PROMISE_DEVIATIONS * deviation, kind="stable")[:MAX_CANDIDATES]

@@ -453,8 +453,7 @@ def _columns(mean: Array, region: OpenRegion) -> Array:
 def uncertain_rows(
     models: Sequence[FittedSurrogate], evaluated: Array, rng: np.random.Generator
 ) -> Array:
-    """Return the evaluated inputs (n, d) that may be on the front, each once, at most
-    `MAX_UNCERTAIN_ROWS`."""
+    """Return the evaluated inputs (n, d) that may be on the front, `MAX_UNCERTAIN_ROWS` at most."""
     rows = np.unique(evaluated, axis=0)
     losses = []
     for model in models:

@@ -165,8 +165,7 @@ class LogExpectedImprovement(MeanStdAcquisition):
 
 
 def _ratio(z: Array) -> Array:
-    """Phi(z) / phi(z), held constant above z = 30, where its inverse is negligible and it would soon
-    overflow."""
+    """Phi(z) / phi(z), constant above z = 30, where its inverse is negligible."""
     value: Array = np.sqrt(0.5 * np.pi) * erfcx(np.minimum(z, 30.0) * -np.sqrt(0.5))
     return value
 
@@ -217,8 +216,7 @@ class _Confidence(MeanStdAcquisition):
 
 
 class LowerConfidenceBound(_Confidence):
-    """Minus the lower confidence bound of the loss, in the units of the targets. A larger ``kappa``
-    explores more."""
+    """Minus the lower confidence bound of the loss. A larger ``kappa`` explores more."""
 
     def alpha(self, mean: Array, std: Array, incumbent: Array) -> Array:
         return self.kappa * std - mean

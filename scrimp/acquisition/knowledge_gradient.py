@@ -98,8 +98,7 @@ def shortlist(means: Array, slopes: Array, costs: Array, look: int = 60) -> NDAr
 
 
 def _log_nearest_kink(means: Array, slopes: Array) -> Array:
-    """The logarithm of the largest gain (C,) from a single rival of the best alternative, a lower
-    bound of log KG."""
+    """The log of the largest gain (C,) from one rival of the best alternative: at most log KG."""
     best = int(np.argmax(means))
     rise = np.abs(slopes - slopes[:, best, None])
     behind = np.where(rise > 0.0, (means[best] - means) / np.maximum(rise, 1e-300), np.inf)

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.acquisition.acquisition import BoundAcquisition
-from scrimp.acquisition.domain import SAME, Domain, contains_rows
+from scrimp.acquisition.domain import ROW_TOLERANCE, Domain, contains_rows
 from scrimp.surrogates.surrogate import Array
 
 Mask = NDArray[np.bool_]
@@ -97,7 +97,7 @@ _ANYWHERE = Search()
 SCALE_BOUNDS = (0.01, 2.0)
 """Shortest and longest scale of a search along a column."""
 
-_UNSCORED = -1e300
+_UNSCORED_VALUE = -1e300
 """The score of a row that cannot be scored: it comes last, but exists."""
 
 
@@ -118,7 +118,7 @@ def maximize_acquisition(
     for start in range(0, len(rows), settings.chunk):
         part = slice(start, start + settings.chunk)
         scores[part] = score(rows[part])
-    scores = np.nan_to_num(scores, nan=_UNSCORED, neginf=_UNSCORED)
+    scores = np.nan_to_num(scores, nan=_UNSCORED_VALUE, neginf=_UNSCORED_VALUE)
     if finite or score.joint:
         best = np.argsort(-scores, kind="stable")[: settings.starts]
         return Found(rows[best], scores[best])
@@ -162,7 +162,7 @@ def climb(
         rows = np.intersect1d(rows, np.argsort(-values)[: max(3, len(x) // 2)])
     order = np.argsort(-values, kind="stable")
     x, values = x[order], values[order]
-    repeats = np.triu((np.abs(x[:, None] - x) <= SAME).all(axis=2), 1).any(axis=0)
+    repeats = np.triu((np.abs(x[:, None] - x) <= ROW_TOLERANCE).all(axis=2), 1).any(axis=0)
     return Found(x[~repeats], values[~repeats])
 
 

@@ -15,7 +15,7 @@ from scrimp.acquisition.improvement import (
     LowerConfidenceBound,
     ProbabilityOfImprovement,
 )
-from scrimp.acquisition.thompson import ThompsonSampling
+from scrimp.acquisition.several_models import ThompsonSampling
 from scrimp.checks import is_finite
 from scrimp.errors import MethodError
 from scrimp.json_values import Json

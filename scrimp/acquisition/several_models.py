@@ -1,6 +1,7 @@
-"""An acquisition that is one formula over several models: the loss, the cost, constraints by name.
+"""Acquisitions over several models: one formula of all of them, and Thompson sampling.
 
-The author writes alpha and its partial derivatives model by model, as for `MeanStdAcquisition`:
+*One formula* over the loss, the cost, and constraints by name. The author writes alpha and its partial
+derivatives model by model, as for `MeanStdAcquisition`:
 
     @dataclass(frozen=True)
     class ImprovementPerSecond(SeveralModelsAcquisition):
@@ -20,6 +21,16 @@ Supplied are the chain rule, the incumbent, fantasies, and posterior samples of 
 the average runs over the Cartesian product of the samples of all models. The loss is in units of
 its model; the cost is the *logarithm* of the reported cost; a constraint is the scaled distance
 from its limit, feasible at 0 and below (near 0 for `Equals`).
+
+*Thompson sampling*: draw one function from the posterior and choose its minimum. Thompson, "On the
+likelihood that one unknown probability exceeds another", 1933. The draw is joint over a finite set of
+candidates, which is why the scores of one call belong together (`BoundAcquisition.joint`): the
+maximiser scores all candidates once and takes the best. Parallel workers are spread by the randomness.
+
+Constraints are drawn too: the choice is the lowest loss among the candidates whose draws keep all
+limits, or without any such candidate the smallest sum of violations (Eriksson and Poloczek,
+"Scalable constrained Bayesian optimization", 2021). With a cost, the draw's improvement on the
+incumbent counts per cost^exponent; candidates without improvement follow, ordered by their draw.
 """
 
 from abc import abstractmethod
@@ -32,6 +43,7 @@ import numpy as np
 
 from scrimp.acquisition.acquisition import (
     Acquisition,
+    BoundAcquisition,
     Context,
     FantasyAverage,
     TermsPullback,
@@ -45,11 +57,14 @@ from scrimp.acquisition.acquisition import (
 from scrimp.acquisition.weighted import (
     CONSTRAINT,
     Constrained,
+    Limit,
     believed_feasible,
     limits_of,
+    median_log_cost,
     weighted,
 )
 from scrimp.errors import MethodError
+from scrimp.gp.cholesky import cholesky
 from scrimp.surrogates.surrogate import Array, FittedSurrogate, Posterior
 
 ALL_CONSTRAINTS = f"{CONSTRAINT}*"
@@ -62,16 +77,14 @@ combined with sample k of the others, which estimates the same average."""
 
 @dataclass(frozen=True)
 class ModelBelief:
-    """The posterior of one model at m candidates: means (m, F) and positive standard deviations (m,
-    1)."""
+    """The posterior of one model at m candidates: means (m, F), standard deviations (m, 1)."""
 
     mean: Array
     std: Array
 
 
 Slopes = Mapping[str, tuple[Array | float, Array | float]]
-"""Partial derivatives of alpha by the mean and standard deviation of each model; zero for a model
-left out."""
+"""Partial derivatives of alpha by mean and standard deviation of each model; zero if left out."""
 
 
 class SeveralModelsAcquisition(Acquisition):
@@ -89,13 +102,11 @@ class SeveralModelsAcquisition(Acquisition):
 
     @abstractmethod
     def alpha(self, beliefs: Mapping[str, ModelBelief], incumbent: Array) -> Array:
-        """Return scores (m, F); larger is better. ``incumbent`` (F,) is the smallest believed loss
-        that is feasible."""
+        """Return scores (m, F), larger is better; ``incumbent`` (F,): the best feasible loss."""
 
     @abstractmethod
     def derivatives(self, beliefs: Mapping[str, ModelBelief], incumbent: Array) -> Slopes:
-        """Return the partial derivatives of alpha by each mean and standard deviation, broadcastable
-        to (m, F)."""
+        """Return the partial derivatives of alpha by each mean and deviation, as (m, F)."""
 
     def reads(self, name: str) -> bool:
         """True if the formula uses the model of that name."""
@@ -105,8 +116,7 @@ class SeveralModelsAcquisition(Acquisition):
         return self if self.logarithmic else _Logarithm(self)
 
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> FantasyAverage:
-        """Bind to the models. While no evaluated input is feasible, the score is the probability of
-        feasibility."""
+        """Bind to the models; while no input is feasible, score the probability of feasibility."""
         for name in self.needs:
             if name != ALL_CONSTRAINTS:
                 model_named(models, name)
@@ -142,8 +152,7 @@ Sample = tuple[int, FittedSurrogate]
 
 
 def _combinations(members: list[tuple[Sample, ...]]) -> list[tuple[Sample, ...]]:
-    """Combine the samples of the models: all with all, or the k-th of each if that would be too
-    many."""
+    """Combine the samples of the models: all with all, or the k-th of each if that is too many."""
     if np.prod([len(samples) for samples in members]) <= MAX_SAMPLE_COMBINATIONS:
         return list(product(*members))
     longest = max(map(len, members))
@@ -286,3 +295,77 @@ class _BoundSoft(FantasyAverage):
         terms, pull = self.inner.terms_and_pullback(x)
         gain = terms - self.known
         return log_softplus(gain), lambda d_terms: pull(d_terms * log_softplus_slope(gain))
+
+
+def draw(model: FittedSurrogate, x: Array, rng: np.random.Generator) -> Array:
+    """Draw the noise-free function jointly at x (m, d), as (m,), from a random member and fantasy."""
+    member = model.members[rng.integers(len(model.members))]
+    posterior = member.posterior(x, joint=True)
+    if posterior.covariance is None:
+        raise MethodError(
+            "Thompson sampling needs a joint posterior, which this model does not give; use another"
+            " acquisition"
+        )
+    mean = posterior.mean[:, rng.integers(posterior.mean.shape[1])]
+    noise: Array = cholesky(posterior.covariance) @ rng.standard_normal(len(x))
+    return mean + noise
+
+
+@dataclass(frozen=True)
+class ThompsonSampling(Acquisition):
+    """Minus a draw of the loss, seeded by ``context.settings["seed"]`` and the number of evaluated
+    inputs; ``context.settings["cost_exponent"]`` is the exponent of the cost.
+
+        score = ThompsonSampling().bind({"loss": fitted}, Context(x, settings={"seed": 7}))
+        candidates[score(candidates).argmax()]
+    """
+
+    weighs: ClassVar[bool] = True
+
+    def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> "BoundThompson":
+        seed = int(context.settings.get("seed", 0))
+        loss, limits = model_named(models, "loss"), limits_of(models, context)
+        cost, exponent = models.get("cost"), context.settings.get("cost_exponent", 1.0)
+        hopeless = context.feasible is not None and not context.feasible.any()
+        best = np.inf if cost is None or hopeless else float(incumbents(loss, context).min())
+        return BoundThompson(loss, (seed, len(context.evaluated)), limits, cost, (best, exponent))
+
+
+@dataclass(frozen=True)
+class BoundThompson(BoundAcquisition):
+    """The draw of a seed: equal rows get equal scores. ``aim``: incumbent, exponent of the cost."""
+
+    model: FittedSurrogate
+    seed: tuple[int, ...]
+    limits: tuple[Limit, ...] = ()
+    cost: FittedSurrogate | None = None
+    aim: tuple[float, float] = (np.inf, 1.0)
+    joint: ClassVar[bool] = True
+
+    def __call__(self, x: Array) -> Array:
+        rng = np.random.default_rng(self.seed)
+        score = self._per_cost(draw(self.model, x, rng), x)
+        if not self.limits:
+            return score
+        violations = [
+            np.maximum(limit.violation(draw(limit.model, x, rng)), 0.0) for limit in self.limits
+        ]
+        outside: Array = np.sum(violations, axis=0)
+        holds = outside <= 0.0
+        floor = score[holds].min() - 1.0 if holds.any() else 0.0
+        return np.where(holds, score, floor - outside)
+
+    def _per_cost(self, drawn: Array, x: Array) -> Array:
+        """Minus the draw, or its improvement per cost^exponent."""
+        best, exponent = self.aim
+        if self.cost is None or not np.isfinite(best):
+            return -drawn
+        gain = best - drawn
+        members = [median_log_cost(member, x)[:, 0] for member in self.cost.members]
+        logarithm = exponent * np.asarray(np.mean(members, axis=0))
+        return np.where(gain > 0.0, gain * np.exp(logarithm.min() - logarithm), gain)
+
+    def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
+        raise MethodError(
+            "a joint draw has no gradient: score all candidates in one call and take the best"
+        )

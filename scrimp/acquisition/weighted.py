@@ -122,8 +122,7 @@ class KnownFactor(FantasyAverage):
 def bind_logarithm(
     inner: Acquisition, models: Mapping[str, FittedSurrogate], context: Context
 ) -> FantasyAverage:
-    """Bind ``inner`` so that its terms are logarithms of a positive utility; raise `MethodError` if it
-    has none."""
+    """Bind ``inner`` so that its terms are log utilities; raise `MethodError` if it has none."""
     bound = inner.logarithm().bind(models, context)
     if not isinstance(bound, FantasyAverage) or not bound.logarithmic:
         raise MethodError(
@@ -275,8 +274,7 @@ class Constrained(Acquisition):
 
 @dataclass(frozen=True)
 class Limit:
-    """The model of one constraint, and the two values, in units of the model, between which the
-    constraint holds."""
+    """The model of one constraint, and the two values, in its units, between which it holds."""
 
     model: FittedSurrogate
     low: float

@@ -19,7 +19,9 @@ rows. Every list of a record has one entry per share:
 | method | rule |
 |---|---|
 | auto, race | continuous halving on common questions (`question_race`) |
+| margins | the same, comparing by the margins of a table that has them |
 | halving | sequential halving on common questions: log2 N rounds of equal cost |
+| smooth | the same, ranking ordered rows by a smooth curve through their scores |
 | uniform | every row answers the same questions |
 | ucb-e | the row with the highest mean + sqrt(1/n), its own questions (Zhou et al., 2025) |
 | cells | ``kg`` on whole benchmarks, each at the cost of its questions |
@@ -36,7 +38,9 @@ from pathlib import Path
 import numpy as np
 
 from scrimp.bench.results import Cell, Summary, TimedRun, by_method, comparison
-from scrimp.checkpoint_selection.question_race import Places, QuestionRace, Questions
+from scrimp.checkpoint_selection.answer_book import AnswerBook, Places, Questions
+from scrimp.checkpoint_selection.answer_files import read_answers
+from scrimp.checkpoint_selection.question_race import QuestionRace
 from scrimp.checkpoint_selection.race_posterior import RacePosterior, race_posterior
 from scrimp.checkpoint_selection.score_table import ScoreTable
 from scrimp.checkpoint_selection.selector import Selector, SelectorSettings
@@ -67,6 +71,7 @@ class AnswerTable:
     correct: Array
     items: tuple[Places, ...]
     ordered: bool
+    margin: Array | None = None
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -84,7 +89,8 @@ class AnswerTable:
             return self
         rng = np.random.default_rng([seed, 3])
         rows = np.sort(rng.choice(len(self.correct), ROWS_DRAWN, replace=False))
-        return AnswerTable(self.correct[rows], self.items, self.ordered)
+        margin = None if self.margin is None else self.margin[rows]
+        return AnswerTable(self.correct[rows], self.items, self.ordered, margin)
 
 
 def answer_cells(
@@ -138,11 +144,21 @@ Found = tuple[int, RacePosterior | None]
 
 
 def _race(table: AnswerTable, budget: float, seed: int) -> Found:
-    race = QuestionRace(Questions(table.sizes), len(table.correct), budget, seed)
+    return _raced(table, budget, seed, None)
+
+
+def _margins(table: AnswerTable, budget: float, seed: int) -> Found:
+    return _raced(table, budget, seed, table.margin)
+
+
+def _raced(table: AnswerTable, budget: float, seed: int, margin: Array | None) -> Found:
+    book = AnswerBook(Questions(table.sizes), len(table.correct), seed)
+    race = QuestionRace(book, budget, seed)
     while race.round is not None:
         for part in list(race.open_parts()):
             places = table.items[part.task][race.order[part.task][part.start : part.end]]
-            race.record(part.row, part.task, table.correct[part.row, places])
+            own = None if margin is None else margin[part.row, places]
+            race.record(part.row, part.task, table.correct[part.row, places], own)
         race.advance()
     stated = race_posterior(race, table.ordered)
     return stated.row, stated
@@ -152,11 +168,16 @@ def _halving(table: AnswerTable, budget: float, seed: int) -> Found:
     return _rounds(table, budget, seed, max(math.ceil(math.log2(len(table.correct))), 1)), None
 
 
+def _smooth_halving(table: AnswerTable, budget: float, seed: int) -> Found:
+    rounds = max(math.ceil(math.log2(len(table.correct))), 1)
+    return _rounds(table, budget, seed, rounds, smooth=table.ordered), None
+
+
 def _uniform(table: AnswerTable, budget: float, seed: int) -> Found:
     return _rounds(table, budget, seed, 1), None
 
 
-def _rounds(table: AnswerTable, budget: float, seed: int, rounds: int) -> int:
+def _rounds(table: AnswerTable, budget: float, seed: int, rounds: int, smooth: bool = False) -> int:
     """Return the best row after rounds of equal cost on common questions, half of the rows staying
     each time. Questions come from all tasks in turn."""
     order, weights = _stratified(table, np.random.default_rng(seed))
@@ -166,7 +187,10 @@ def _rounds(table: AnswerTable, budget: float, seed: int, rounds: int) -> int:
         more = int(left / (rounds - number) / len(rows) + 1e-9)
         more = min(more, len(order) - asked)
         asked, left = asked + more, left - more * len(rows)
-        ranked = _best_first(table, rows, order[:asked], weights, rng)
+        score = _scores(table, rows, order[:asked], weights)
+        if smooth and asked:
+            score = _smoothed(rows / len(table.correct), score, asked)
+        ranked = rows[np.lexsort((rng.random(len(rows)), -score))]
         rows = ranked[: max(math.ceil(len(rows) / 2), 1)]
     return int(rows[0])
 
@@ -182,17 +206,25 @@ def _stratified(table: AnswerTable, rng: np.random.Generator) -> tuple[Places, P
     return np.argsort(number, kind="stable"), task_of
 
 
-def _best_first(
-    table: AnswerTable, rows: Places, asked: Places, task_of: Places, rng: np.random.Generator
-) -> Places:
-    """Return the rows by the mean over tasks of their means over the questions asked."""
-    if not len(asked):
-        return np.asarray(rng.permutation(rows))
+def _scores(table: AnswerTable, rows: Places, asked: Places, task_of: Places) -> Array:
+    """Return the mean over tasks of the means over the questions asked (rows,); zeros without any."""
     score = np.zeros(len(rows))
     seen = np.unique(task_of[asked])
     for task in seen:
         score += table.correct[np.ix_(rows, asked[task_of[asked] == task])].mean(1) / len(seen)
-    return np.asarray(rows[np.lexsort((rng.random(len(rows)), -score))])
+    return score
+
+
+def _smoothed(place: Array, score: Array, asked: int) -> Array:
+    """Return the mean of a Gaussian process along the run, given scores with independent noise."""
+    noise = 0.1 / asked
+    spread = max(float(score.var()) - noise, 1e-4)
+    distance = math.sqrt(3.0) * np.abs(place[:, None] - place) / 0.2
+    kernel = spread * (1.0 + distance) * np.exp(-distance)
+    level = score.mean()
+    return np.asarray(
+        level + kernel @ np.linalg.solve(kernel + noise * np.eye(len(place)), score - level)
+    )
 
 
 def _ucb_e(table: AnswerTable, budget: float, seed: int) -> Found:
@@ -238,7 +270,9 @@ def _cells(table: AnswerTable, budget: float, seed: int) -> Found:
 METHODS: dict[str, Callable[[AnswerTable, float, int], Found]] = {
     "auto": _race,
     "race": _race,
+    "margins": _margins,
     "halving": _halving,
+    "smooth": _smooth_halving,
     "uniform": _uniform,
     "ucb-e": _ucb_e,
     "cells": _cells,
@@ -248,10 +282,13 @@ METHODS: dict[str, Callable[[AnswerTable, float, int], Found]] = {
 @lru_cache(maxsize=4)
 def _table(path: Path) -> AnswerTable:
     """Return the table of a file; `TableError` if it is not a table of answers."""
+    if path.suffix != ".npz":
+        return _known_table(path)
     try:
         with np.load(path) as file:
             correct = np.asarray(file["correct"], float)
             task_of = np.asarray(file["task_of_item"])
+            margin = np.asarray(file["margin"], float) if "margin" in file else None
             meta = json.loads(str(file["meta"])) if "meta" in file else {}
             names = list(file["tasks"])
     except (OSError, ValueError, KeyError) as error:
@@ -266,7 +303,30 @@ def _table(path: Path) -> AnswerTable:
         )
     items = tuple(np.flatnonzero(task_of == task) for task in range(len(names)))
     kept = tuple(each for each in items if len(each))
-    return AnswerTable(correct, kept, bool(meta.get("ordered", False)))
+    return AnswerTable(correct, kept, bool(meta.get("ordered", False)), margin)
+
+
+def _known_table(path: Path) -> AnswerTable:
+    """Return the answers in a file or folder (`answer_files`) as a table; none may be missing."""
+    known = read_answers(path)
+    correct, items, start = [], [], 0
+    for name in known.checkpoints:
+        own: list[float] = []
+        for task, size in known.tasks.items():
+            answers = known.scores.get((name, task), {})
+            lacking = next((place for place in range(size) if place not in answers), None)
+            if lacking is not None:
+                raise TableError(
+                    f"{path} lacks the answer of {name} to question {lacking} of {task!r}; a table"
+                    " has every answer"
+                )
+            own += [answers[place] for place in range(size)]
+        correct.append(own)
+    for size in known.tasks.values():
+        items.append(np.arange(start, start + size))
+        start += size
+    steps = all(name.isdigit() for name in known.checkpoints)
+    return AnswerTable(np.array(correct), tuple(items), steps)
 
 
 def answer_summary(records: Sequence[AnswerRun]) -> Summary:

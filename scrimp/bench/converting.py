@@ -5,7 +5,7 @@
 | format | source |
 |---|---|
 | `lcbench` | the JSON file of LCBench: data set -> configuration -> ``config`` and ``log`` |
-| `nasbench201` | JSON lines with arch, dataset, seed and ``eval_acc1es`` of NAS-Bench-201 (script: docs/tables.md) |
+| `nasbench201` | JSON lines with arch, dataset, seed, ``eval_acc1es``, ``train_times`` of NAS-Bench-201 (docs/tables.md) |
 | `fcnet` | an ``.hdf5`` file of FCNet (HPOBench), or a folder of them (needs h5py) |
 | `taskset` | a folder of TaskSet: ``TASK/*_replica5.npz``, with the JSON file of the optimizers' settings beside |
 | `hpob` | an HPO-B file; ``file.json#4796`` names a search space |
@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.bench.curve_tasks import EPOCHS, NetworkCurves
+from scrimp.bench.curve_tasks import TRAINED_EPOCHS, NetworkCurves
 from scrimp.bench.tables import TableDraft, config_rows, space_of_table, write_table
 from scrimp.bench.yahpo import read_yahpo, searched_parameters
 from scrimp.checkpoint_selection.score_files import read_results_folder, write_scores
@@ -42,7 +42,7 @@ Runs = dict[str, list[tuple[Config, Array, Array | None]]]
 CUT = "cut"
 """Key of the note of a table whose curves are shorter than some runs of its source."""
 
-SAMPLED = 1_000
+SURROGATE_CONFIGS = 1_000
 """Number of configurations in the table of a surrogate."""
 
 
@@ -187,20 +187,27 @@ def _taskset(source: Path, name: str) -> TableDraft:
 
 
 def _nasbench201(source: Path, name: str) -> TableDraft:
-    """Read 100 - accuracy per epoch, mean over seeds, of the held-out split with the most epochs; the
-    parameters are six choices of operations."""
+    """Read 100 - accuracy per epoch, mean over seeds, of the held-out split with the most epochs, and
+    the seconds of training if all lines have them; the parameters are six choices of operations."""
     found: dict[tuple[str, str], list[Array]] = {}
+    times: dict[tuple[str, str], list[float]] = {}
     with source.open(encoding="utf-8") as file:
         for line in file:
             record = json.loads(line)
-            found.setdefault((record["dataset"], record["arch"]), []).append(
-                _accuracies(record["eval_acc1es"])
-            )
+            run = record["dataset"], record["arch"]
+            found.setdefault(run, []).append(_accuracies(record["eval_acc1es"]))
+            times.setdefault(run, []).extend((record.get("train_times") or {}).values())
+    timed = all(times.values())
     runs: Runs = {}
     for (task, text), seeds in found.items():
         operations = re.findall(r"\|?([\w-]+)~\d", text)
         config: Config = {f"edge{place}": operation for place, operation in enumerate(operations)}
-        runs.setdefault(task, []).append((config, 100.0 - np.mean(seeds, axis=0), None))
+        error = 100.0 - np.mean(seeds, axis=0)
+        # Seconds of single epochs vary with the machine's load, and some are missing: their mean.
+        epochs = np.arange(1, len(error) + 1)
+        per_epoch = float(np.mean(times[task, text])) if timed else 0.0
+        seconds: Array | None = np.array(per_epoch * epochs) if timed else None
+        runs.setdefault(task, []).append((config, error, seconds))
     return _curves(name, "100 - held-out accuracy", runs, "NAS-Bench-201")
 
 
@@ -236,7 +243,7 @@ def _hpob(source: Path, name: str) -> TableDraft:
 def _yahpo(source: Path, name: str) -> TableDraft:
     network = read_yahpo(source)
     space = searched_parameters(network.meta)
-    configs = sobol_design(network.space, SAMPLED, np.random.default_rng(0))
+    configs = sobol_design(network.space, SURROGATE_CONFIGS, np.random.default_rng(0))
     parts = [NetworkCurves(network, task).arrays(configs) for task in network.tasks]
     return TableDraft(
         name,
@@ -245,7 +252,7 @@ def _yahpo(source: Path, name: str) -> TableDraft:
         network.tasks,
         config_rows(space, configs),
         np.array([value for value, _ in parts]),
-        levels=range(1, len(EPOCHS) + 1),
+        levels=range(1, len(TRAINED_EPOCHS) + 1),
         arrays={"elapsed": np.array([np.cumsum(cost, axis=1) for _, cost in parts])},
         notes={"source": f"YAHPO Gym, {network.name}"},
     )

@@ -222,14 +222,14 @@ def _sized(name: str, arrays: Mapping[str, NDArray[Any]], sizes: dict[str, int])
 
 Rows = NDArray[np.intp]
 
-COMPONENTS = 8
+MAX_COMPONENTS = 8
 MIN_VARIANCE_FRACTION = 1e-3
 """Minimum fraction of the variance that a component must explain."""
 
-ROWS = 400
+MAX_FITTED_ROWS = 400
 """Rows that the hyperparameters of a Gaussian process are fitted to; its weights use all rows."""
 
-FEWEST = 10  # runs without failure that a surrogate needs
+MIN_TRAINING_ROWS = 10  # runs without failure that a surrogate needs
 HELD_OUT = 0.2
 
 
@@ -276,7 +276,7 @@ def fitted_gp_mean(x: Array, y: Array, rng: np.random.Generator) -> GPMean:
     """Fit a Gaussian process (Matern-5/2, a length-scale per column), and return its mean."""
     centre, spread = float(y.mean()), float(y.std()) or 1.0
     data = Data(x, (y - centre) / spread)
-    chosen = rng.permutation(len(y))[:ROWS]
+    chosen = rng.permutation(len(y))[:MAX_FITTED_ROWS]
     part = ExactGP.over([Column()] * x.shape[1]).fit(Data(x[chosen], data.y[chosen]), rng)
     fitted = fitted_gp(part.prior, part.noise, data, part.state)
     mean, amplitude, *scales = part.prior.values.tolist()
@@ -304,10 +304,10 @@ def fit_curve_model(table: Table, name: str, kind: str) -> tuple[CurveModel, Qua
     space = Space(task.pool.parameters)
     runs = _runs(task, space)
     count = int(runs.whole.sum())
-    if count < FEWEST:
+    if count < MIN_TRAINING_ROWS:
         raise TableError(
             f"task {name!r} of table {table.name!r} has {count} runs without failure; a surrogate"
-            f" needs {FEWEST}"
+            f" needs {MIN_TRAINING_ROWS}"
         )
     log = bool((runs.curve[runs.whole] > 0.0).all())
     if log:
@@ -361,7 +361,7 @@ def _learned(empty: CurveModel, runs: _Runs, kind: str, rng: np.random.Generator
     centre = curves.mean(axis=0)
     _, sizes, directions = np.linalg.svd(curves - centre, full_matrices=False)
     count = max(
-        1, min(COMPONENTS, int((sizes**2 > MIN_VARIANCE_FRACTION * (sizes**2).sum()).sum()))
+        1, min(MAX_COMPONENTS, int((sizes**2 > MIN_VARIANCE_FRACTION * (sizes**2).sum()).sum()))
     )
     components = directions[:count]
     scores = (curves - centre) @ components.T

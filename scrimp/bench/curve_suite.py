@@ -35,7 +35,7 @@ from scrimp.bench.results import (
     with_interval,
 )
 from scrimp.bench.runner import SMALL_SPACE, check_methods, kept_at
-from scrimp.checks import is_whole
+from scrimp.checks import is_positive, is_whole
 from scrimp.errors import StudyError, TableError
 from scrimp.executors.simulated import Delays, Simulated
 from scrimp.json_values import Json
@@ -55,7 +55,7 @@ from scrimp.study_log.limits import Totals
 from scrimp.study_log.problem import Budget, Problem
 from scrimp.transfer.past import Past
 
-SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
+BUDGET_SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
 """Fractions of the budget at which regret is measured."""
 
 METRIC = "value"
@@ -95,6 +95,10 @@ def curve_cells(
     names = chosen_tasks(runs.tasks, tasks)
     for name in names:
         runs.check(name)
+    if not is_modelled(path) and names and runs.task(names[0]).budget is None:
+        raise TableError(
+            f"table {runs.name!r} has final values only; compare on it with 'scrimp bench tables'"
+        )
     check_methods(methods, Problem(SMALL_SPACE, budget=Budget("level", 1, 27)))
     folder = "" if chosen.folder is None else str(chosen.folder)
     shared = Cell(
@@ -126,12 +130,12 @@ def run_curves(cell: Cell) -> dict[str, Json]:
     name, url = kept_at(cell, task.space)
     history = play_curves(task, policy, cell, name, storage_at(url))
     trace = improving_reports(history, task, cell.size * task.scale.full / cell.workers)
-    regret = [regret_at(trace, share) for share in SHARES]
+    regret = [regret_at(trace, share) for share in BUDGET_SHARES]
     return cell.result(
         policy.seconds,
         history.decisions,
         trials=len(history.trials),
-        spent=list(SHARES),
+        spent=list(BUDGET_SHARES),
         regret=regret,
         value=[task.scale.value(number) for number in regret],
         trace=[list(point) for point in trace],
@@ -184,13 +188,19 @@ class Timed(Policy):
 
 
 def play_curves(
-    task: CurveTask, policy: Timed, cell: Cell, name: str = "bench", storage: Storage | None = None
+    task: CurveTask,
+    policy: Timed,
+    cell: Cell,
+    name: str = "bench",
+    storage: Storage | None = None,
+    limit: float | None = None,
 ) -> History:
     """Run a whole study on the virtual clock, in memory unless a storage is given; return its
-    history. Methods are told the time limit, so that they can plan for the end."""
+    history. Methods are told the time limit, so that they can plan for the end: ``limit``, or that
+    of the full trainings of the cell."""
     record = {**policy.method.to_json(), "reason": policy.reason}
     created = msgspec.structs.replace(beginning(name, policy.problem, record), time=0.0)
-    limit = cell.size * task.scale.full / cell.workers
+    limit = cell.size * task.scale.full / cell.workers if limit is None else limit
     executor = Simulated(task.curves, METRIC, cell.workers, Delays(limit=limit))
     told = StudyChanged(totals=Totals(timeout=limit))
     ledger = Ledger((storage or MemoryStorage()).create(name, [created, told]), executor.clock)
@@ -296,20 +306,36 @@ def simulate(  # noqa: PLR0913 - a front door: every argument is a keyword a use
     *,
     task: str | None = None,
     workers: int = 4,
-    fulls: int = 20,
+    fulls: int | None = None,
+    seconds: float | None = None,
     seed: int = 0,
     unit_cost: bool = False,
     name: str | None = None,
     storage: str | Storage = "memory://",
 ) -> Study:
-    """Run ``method`` on a ``task`` of a table with budgets, or of a surrogate of training runs;
-    return the finished study. It is the run of ``scrimp bench curves`` with the same arguments:
-    hours of several workers in seconds, with virtual times in its log.
+    """Run ``method`` on a ``task`` of a table with budgets or seconds, or of a surrogate of training
+    runs; return the finished study. It is the run of ``scrimp bench curves`` with the same arguments:
+    hours of several workers in a moment, with virtual times in its log.
 
-    ``workers`` run trials at the same time; all of them together spend ``fulls`` full trainings.
-    Trials that run when the time is up are stopped. ``task`` may be left out if there is only one.
-    With ``unit_cost``, every level of a surrogate costs one unit instead of its seconds.
+    Trials that run when the time is up are stopped.
+
+    Args:
+        table: File of a benchmark table or a surrogate.
+        method: A name, with settings, or a `Method`.
+        task: Task of the table; may be left out if there is only one.
+        workers: Trials at the same time.
+        fulls: Full trainings that all workers together spend; 20 by default.
+        seconds: Time limit of the virtual clock, instead of ``fulls``.
+        seed: Seed of all random choices.
+        unit_cost: Every level of a surrogate costs one unit instead of its seconds.
+        name: Name of the study.
+        storage: Storage of the study.
     """
+    if seconds is not None and fulls is not None:
+        raise StudyError("fulls and seconds are both given; give one of them, as the length")
+    if seconds is not None and not is_positive(seconds):
+        raise StudyError(f"seconds is {seconds!r}; it must be a positive number")
+    fulls = 20 if fulls is None else fulls
     for label, value in (("workers", workers), ("fulls", fulls)):
         if not is_whole(value, 1):
             raise StudyError(f"{label} is {value!r}; it must be a whole number of at least 1")
@@ -324,5 +350,9 @@ def simulate(  # noqa: PLR0913 - a front door: every argument is a keyword a use
     called = name if name is not None else f"{runs.name}/{which}/{chosen.name}/{seed}"
     cell = Cell("curves", runs.name, which, chosen.name, seed, fulls, workers, source=str(table))
     replayed, place = training_runs(cell), storage_at(storage)
-    play_curves(replayed, Timed(chosen, replayed, own_seed(cell)), cell, called, place)
+    if seconds is not None and (unit_cost or not replayed.timed):
+        raise TableError(
+            f"the levels of {runs.name!r} cost one unit each, not seconds; give the length as fulls="
+        )
+    play_curves(replayed, Timed(chosen, replayed, own_seed(cell)), cell, called, place, seconds)
     return load_study(called, storage=place)

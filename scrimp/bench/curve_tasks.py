@@ -46,16 +46,16 @@ from scrimp.surrogates.forest import Forest
 
 Array = NDArray[np.float64]
 
-DESIGN = 2_048
+DESIGN_CONFIGS = 2_048
 """Number of Sobol configurations that represent a continuous space."""
 
 MODEL_DESIGN = 4_096
 """Number of Sobol configurations for a `CurveModel`, which is faster to evaluate."""
 
-CHUNK = 64
+CONFIGS_PER_PASS = 64
 """Number of configurations evaluated at once, so that the network's layers fit into the cache."""
 
-EPOCHS = tuple(range(2, 52))
+TRAINED_EPOCHS = tuple(range(2, 52))
 """The epochs at which the LCBench network was trained well; level k is epoch k + 1."""
 
 
@@ -78,12 +78,15 @@ class Scale:
 
 @dataclass(frozen=True, eq=False)
 class CurveTask:
-    """One task: its space, its budget, its training runs, and the scale of its regret."""
+    """One task: its space, its budget, its training runs, and the scale of its regret.
+
+    ``budget`` is None if only whole trainings are known; ``timed`` if costs are seconds."""
 
     space: Space
-    budget: Budget
+    budget: Budget | None
     curves: SimulatedCurves
     scale: Scale
+    timed: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +114,10 @@ class TableCurves(SimulatedCurves):
 def table_curves(table: Table, name: str) -> CurveTask:
     """Return a task of a table as a pool of training runs."""
     task = table.task(name)
-    if table.unit is None:
+    if table.unit is None and task.elapsed is None:
         raise TableError(
-            f"table {table.name!r} has final values only; compare on it with 'scrimp bench tables'"
+            f"table {table.name!r} has final values only, without seconds; compare on it with"
+            " 'scrimp bench tables'"
         )
     inside = np.arange(task.value.shape[1]) < task.end[:, None]
     value = np.where(inside, task.value, np.nan)
@@ -130,10 +134,9 @@ def table_curves(table: Table, name: str) -> CurveTask:
     full = float(np.where(inside, cost, 0.0).sum(axis=1).mean())
     scale = Scale(float(lowest.min()), float(np.median(lowest[np.isfinite(lowest)])), full)
     levels = tuple(float(level) for level in table.levels)
-    budget = Budget(table.unit, levels[0], levels[-1])
-    return CurveTask(
-        task.pool, budget, TableCurves(task.pool, levels, value, cost, task.end), scale
-    )
+    budget = None if table.unit is None else Budget(table.unit, levels[0], levels[-1])
+    curves = TableCurves(task.pool, levels, value, cost, task.end)
+    return CurveTask(task.pool, budget, curves, scale, timed=task.elapsed is not None)
 
 
 class SurrogateCurves(SimulatedCurves):
@@ -152,7 +155,8 @@ class SurrogateCurves(SimulatedCurves):
         """Return the scale over ``count`` Sobol configurations."""
         configs = sobol_design(space, count, np.random.default_rng(0))
         parts = [
-            self.arrays(configs[start : start + CHUNK]) for start in range(0, len(configs), CHUNK)
+            self.arrays(configs[start : start + CONFIGS_PER_PASS])
+            for start in range(0, len(configs), CONFIGS_PER_PASS)
         ]
         lowest = np.concatenate(
             [np.where(np.isnan(value), np.inf, value).min(axis=1) for value, _ in parts]
@@ -174,11 +178,11 @@ class NetworkCurves(SurrogateCurves):
     @property
     def levels(self) -> tuple[float, ...]:
         """1 to 50."""
-        return tuple(float(level) for level in range(1, len(EPOCHS) + 1))
+        return tuple(float(level) for level in range(1, len(TRAINED_EPOCHS) + 1))
 
     def arrays(self, configs: list[Config]) -> tuple[Array, Array]:
         """Values and costs of each level, (n, 50) each."""
-        found = self.network.outputs(self.task, configs, EPOCHS)
+        found = self.network.outputs(self.task, configs, TRAINED_EPOCHS)
         value = 100.0 - found["val_accuracy"].astype(float)
         if self.unit_cost:
             return value, np.ones_like(value)
@@ -197,8 +201,8 @@ def network_curves(
         if folder is None
         else folder / f"{network.name}-{task}{'-unit-cost' if unit_cost else ''}.scale.json"
     )
-    scale = _kept(kept, lambda: curves.measured(network.space, DESIGN))
-    return CurveTask(network.space, Budget("epoch", 1, len(EPOCHS)), curves, scale)
+    scale = _kept(kept, lambda: curves.measured(network.space, DESIGN_CONFIGS))
+    return CurveTask(network.space, Budget("epoch", 1, len(TRAINED_EPOCHS)), curves, scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -403,7 +407,7 @@ def _function(kind: type[Any], name: str, arrays: Mapping[str, NDArray[Any]]) ->
 UNIT_COST = ":unit-cost"
 """Suffix of the name of a table whose levels cost one unit each."""
 
-NOISE = 0.005
+RELATIVE_NOISE = 0.005
 """Relative noise of every report of a surrogate without noise of its own."""
 
 
@@ -442,7 +446,7 @@ def open_curves(path: str | Path, unit_cost: bool = False, folder: Path | None =
         model = read_curve_model(path)
         make = lru_cache(maxsize=1)(lambda _: model_curves(model, folder))
         return CurveFile(
-            model.name, (model.name,), NOISE, lambda task: _only(task, model.name), make
+            model.name, (model.name,), RELATIVE_NOISE, lambda task: _only(task, model.name), make
         )
     table = read_table(path)
     make = lru_cache(maxsize=64)(lambda task: table_curves(table, task))
@@ -473,7 +477,7 @@ def _fitted(kind: str, path: str, unit_cost: bool, folder: Path | None) -> Curve
     return CurveFile(
         f"{table.name}-{kind}",
         table.tasks,
-        NOISE,
+        RELATIVE_NOISE,
         table.task,
         lambda task: model_curves(kept(task).model, scale=kept(task).scale),
         lambda task: fit_note(task, kept(task)),

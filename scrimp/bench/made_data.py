@@ -50,14 +50,13 @@ class Split:
         ]
 
 
-def need_sklearn() -> None:
+def need_sklearn(what: str = "making tables trains models") -> None:
     """Raise `TableError` if scikit-learn is not installed."""
     try:
         import sklearn  # noqa: F401
     except ModuleNotFoundError:
         raise TableError(
-            "making tables trains models of scikit-learn, which is not installed; pip install"
-            " 'scrimp[bench]'"
+            f"{what} of scikit-learn, which is not installed; pip install 'scrimp[bench]'"
         ) from None
 
 

@@ -102,8 +102,8 @@ SPACE: tuple[Mapping[str, Json], ...] = (
 """Eight parameters, one of them conditional."""
 
 TASKS = ("digits", "digits-noisy-labels", "breast-cancer", "hastie", "classification-wide")
-EPOCHS = 27
-ROWS = 600
+CURVE_EPOCHS = 27
+TRAINING_ROWS = 600
 MIN_PROBABILITY = 1e-7
 """Lower bound of predicted probabilities."""
 
@@ -157,7 +157,9 @@ def write_curves(
 
 @lru_cache(maxsize=1)
 def _curve_splits(size: str, seed: int) -> tuple[tuple[Split, ...], int]:
-    names, rows, epochs = (TASKS, ROWS, EPOCHS) if size == "full" else (("iris", "moons"), 60, 5)
+    names, rows, epochs = (
+        (TASKS, TRAINING_ROWS, CURVE_EPOCHS) if size == "full" else (("iris", "moons"), 60, 5)
+    )
     return tuple(split(name, rows, seed) for name in names), epochs
 
 
@@ -287,9 +289,9 @@ def _measured(family: Family, config: Config, task: Split) -> float | None:
 
 
 RUNS = ("good-labels", "wrong-labels", "narrowed")
-CHECKPOINTS = 48
+CHECKPOINT_COUNT = 48
 TRAINING_STEPS = 3_000
-BATCH = 32
+BATCH_ROWS = 32
 WRONG_LABELS = 0.35
 """Share of wrong labels in the second run."""
 
@@ -316,7 +318,7 @@ def run_checkpoint_work(cell: Cell) -> dict[str, Json]:
     from sklearn.utils import check_random_state
 
     steps, count, rows = (
-        (40, 4, 100) if cell.task == "small" else (TRAINING_STEPS, CHECKPOINTS, 900)
+        (40, 4, 100) if cell.task == "small" else (TRAINING_STEPS, CHECKPOINT_COUNT, 900)
     )
     digits = split("digits", rows, cell.seed)
     rng = np.random.default_rng([cell.seed, RUNS.index(cell.table)])
@@ -336,7 +338,11 @@ def run_checkpoint_work(cell: Cell) -> dict[str, Json]:
         warnings.simplefilter("ignore")
         for step in range(1, steps + 1):
             narrowed = cell.table == "narrowed" and step > NARROWED_FROM * steps
-            batch = rng.choice(narrow, BATCH) if narrowed else rng.integers(len(labels), size=BATCH)
+            batch = (
+                rng.choice(narrow, BATCH_ROWS)
+                if narrowed
+                else rng.integers(len(labels), size=BATCH_ROWS)
+            )
             model.partial_fit(digits.x[batch] / 16.0, labels[batch], classes=np.arange(10))
             if step in kept:
                 scores.append(

@@ -4,19 +4,38 @@ with known minima and on the final values of tables, which are pools searched wi
     run_function(Cell("functions", "functions", "branin", "gp", seed=0, size=50))["regret"][-1]
     cells = table_cells(Path("fcnet.npz"), ["gp", "random"], ["all"], seeds=10, trials=100)
     run_table(cells[0])["regret"][-1]
+
+``scrimp bench speed`` times one decision: CPU seconds on one thread. A study over six parameters holds
+n - 1 observations of Hartmann 6; it is asked once and told the value, then timed: each repeat is one
+ask, with a refit from the recorded hyperparameters, after one newly told value. Asks between refits,
+where only the factor grows, are timed separately.
+
+    run_speed(Cell("speed", "speed", "hartmann6", "gp", seed=0, size=100))["ask_seconds"]
 """
 
 import math
+import statistics
+import time
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from scrimp.bench.formulas import FORMULAS, Recorder
-from scrimp.bench.results import Cell, comparison
+from msgspec.structs import replace
+
+from scrimp.bench.formulas import FORMULAS, Recorder, speed_data
+from scrimp.bench.results import Cell, Summary, TimedRun, comparison
 from scrimp.bench.runner import SMALL_SPACE, BenchQuestion, check_methods, kept_at, play_out
 from scrimp.bench.tables import TaskTable, described_space, read_table
 from scrimp.errors import TableError
 from scrimp.json_values import Config, Json
+from scrimp.storage.memory import MemoryStorage
+from scrimp.storage.store import EventStore
+from scrimp.study.studies import create_study
+from scrimp.study.study import Study
+from scrimp.study_log.decision_record import DecisionRecord, Modelled
+from scrimp.study_log.events import BudgetGranted, Decided, Event, Reported, TrialAdded
 from scrimp.study_log.problem import Problem
+from scrimp.study_log.trial import Trial
 
 
 def function_cells(
@@ -89,3 +108,136 @@ def run_table(cell: Cell) -> dict[str, Json]:
 @lru_cache(maxsize=8)
 def _task(path: str, name: str) -> TaskTable:
     return read_table(path).task(name)
+
+
+TIMED_ASKS = 5
+"""Number of timed asks, the same for all peers: the minimum of more would be lower."""
+
+FORMULA = FORMULAS["hartmann6"]
+
+
+class SpeedRun(TimedRun):
+    """CPU seconds of asks with ``n`` observations: minimum and median with a refit, minimum between
+    refits, and the acquisition value reached."""
+
+    n: int
+    ask_seconds: float
+    ask_seconds_median: float
+    between_refits_seconds: float | None
+    acquisition: float | None
+    repeats: int
+    proposals: list[Config]
+
+
+def speed_cells(methods: list[str], sizes: list[int]) -> list[Cell]:
+    """Return one run per method and number of observations."""
+    for size in sizes:
+        if size < 2:
+            raise TableError(
+                f"size {size} is too small to time a decision; give at least 2 observations"
+            )
+    check_methods(methods, Problem(SMALL_SPACE))
+    tasks = [Cell("speed", "speed", "hartmann6", size=size) for size in sizes]
+    return comparison(tasks, methods, seeds=1)
+
+
+def run_speed(cell: Cell) -> dict[str, Json]:
+    """Time `TIMED_ASKS` asks with a refit, then up to as many without one."""
+    storage = MemoryStorage()
+    space = described_space(FORMULA.space)
+    study = create_study("speed", space, method=cell.method, storage=storage, seed=cell.seed)
+    store = storage.open("speed")
+    store.append(_observations(cell.size - 1))
+    _tell(study, study.ask())
+    refits, proposals, reached = [], [], []
+    for _ in range(TIMED_ASKS):
+        _let_refit(study, store)
+        trial, seconds = _timed_ask(study)
+        refits.append(seconds)
+        proposals.append(trial.config)
+        reached.append(_score(study))
+        _tell(study, trial)
+    between = _between_refits(study)
+    return cell.result(
+        sum(refits) + sum(between),
+        len(refits) + len(between),
+        n=cell.size,
+        ask_seconds=min(refits),
+        ask_seconds_median=statistics.median(refits),
+        between_refits_seconds=min(between) if between else None,
+        acquisition=reached[0],
+        repeats=TIMED_ASKS,
+        proposals=proposals,
+    )
+
+
+def _observations(count: int) -> list[Event]:
+    """Return the events of trials that were measured before."""
+    events: list[Event] = []
+    for number, (point, value) in enumerate(zip(*speed_data(count), strict=True)):
+        config = {f"x{k + 1}": float(x) for k, x in enumerate(point)}
+        events.append(TrialAdded(trial=number, config=config))
+        events.append(BudgetGranted(trial=number, budget=1.0))
+        events.append(Reported(trial=number, step=1.0, metrics={"value": float(value)}))
+    return events
+
+
+def _timed_ask(study: Study) -> tuple[Trial, float]:
+    start = time.process_time()
+    trial = study.ask()
+    return trial, time.process_time() - start
+
+
+def _tell(study: Study, trial: Trial) -> None:
+    study.tell(trial, FORMULA.evaluate(trial.config))
+
+
+def _score(study: Study) -> float | None:
+    """Return the acquisition value of the latest decision; None without one."""
+    reason = study.history.recorded.reason
+    return reason.score if isinstance(reason, Modelled) else None
+
+
+def _let_refit(study: Study, store: EventStore) -> None:
+    """Make a refit due, which starts from the recorded fit."""
+    history = study.history
+    recorded = history.recorded.fit
+    if recorded is not None:
+        aged = {name: replace(record, n=0) for name, record in recorded.items()}
+        number, record = history.decisions - 1, DecisionRecord(fit=aged)
+        store.append([Decided(decision=number, seen=history.length, record=record)])
+
+
+def _between_refits(study: Study) -> list[float]:
+    """Return the seconds of the asks until the next refit; none for methods that record no fit."""
+    recorded = study.history.recorded.fit
+    seconds: list[float] = []
+    while recorded is not None and len(seconds) < TIMED_ASKS:
+        trial, taken = _timed_ask(study)
+        if study.history.recorded.fit != recorded:
+            break
+        seconds.append(taken)
+        _tell(study, trial)
+    return seconds
+
+
+def speed_summary(records: Sequence[SpeedRun]) -> Summary:
+    """Summarize milliseconds of an ask: minimum and median with a refit, minimum between refits, and
+    the acquisition value reached."""
+    header = ["method", "n", "ask ms", "median ms", "between refits ms", "acquisition"]
+    rows = [
+        [
+            record["method"],
+            str(record["n"]),
+            f"{1e3 * record['ask_seconds']:.2f}",
+            f"{1e3 * record['ask_seconds_median']:.2f}",
+            _or_dash(record["between_refits_seconds"], 1e3),
+            _or_dash(record["acquisition"], 1.0),
+        ]
+        for record in records
+    ]
+    return header, rows
+
+
+def _or_dash(value: float | None, scale: float) -> str:
+    return "-" if value is None else f"{scale * value:.3f}"

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Losses = tuple[list[float], list[float]]
 
-DIMENSION = 6
+DEFAULT_DIMENSION = 6
 """Number of parameters of problems that allow any number."""
 
 
@@ -71,7 +71,7 @@ class TradeOffFormula:
 
 def speed_losses(count: int) -> tuple[Array, list[list[float]]]:
     """Return uniform points (count, 6) and ZDT1 there; a longer list begins with a shorter."""
-    points = np.random.default_rng(20240117).random((count, DIMENSION))
+    points = np.random.default_rng(20240117).random((count, DEFAULT_DIMENSION))
     return points, [_zdt1(point)[0].tolist() for point in points]
 
 
@@ -170,18 +170,18 @@ def _best_of(measure: Callable[[Array], tuple[Array, Array]], points: Array) -> 
 
 def _along(first: Array, rest: float) -> Array:
     """Points whose first coordinate runs, and the others stand still."""
-    return np.column_stack([first, np.full((len(first), DIMENSION - 1), rest)])
+    return np.column_stack([first, np.full((len(first), DEFAULT_DIMENSION - 1), rest)])
 
 
 LINE = np.linspace(0.0, 1.0, 2001)
 SQUARE = np.stack(np.meshgrid(np.linspace(0, 1, 33), np.linspace(0, 1, 33)), -1).reshape(-1, 2)
-LOW, HIGH = np.zeros(DIMENSION), np.ones(DIMENSION)
+LOW, HIGH = np.zeros(DEFAULT_DIMENSION), np.ones(DEFAULT_DIMENSION)
 
 
 def _made() -> dict[str, TradeOffFormula]:
     wide_low, wide_high = np.array([0.0] + [-5.0] * 5), np.array([1.0] + [5.0] * 5)
     on_square = {
-        rest: np.column_stack([SQUARE, np.full((len(SQUARE), DIMENSION - 2), rest)])
+        rest: np.column_stack([SQUARE, np.full((len(SQUARE), DEFAULT_DIMENSION - 2), rest)])
         for rest in (0.0, 0.5)
     }
     edge = np.concatenate(

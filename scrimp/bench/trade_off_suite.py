@@ -52,18 +52,18 @@ from scrimp.study_log.constraints import AtMost
 from scrimp.study_log.problem import Direction, Problem
 
 FORMULAS_TABLE = "formulas"
-BEYOND = 1.1
+REFERENCE_LOSS = 1.1
 """The reference in every objective, where 1 is the worst of the true front."""
 
-SAMPLED = 2048
-ROUNDS = 12
+CONFIGS_PER_ROUND = 2048
+IMPROVEMENT_ROUNDS = 12
 """Random configurations of a surrogate, and the number of rounds with as many changes of the best,
 for the front that replaces the true one."""
 
 YAHPO_EPOCHS = 51
 """A full training of the surrogate of LCBench."""
 
-THINNED = 400
+MAX_FRONT_POINTS = 400
 """Number of points for the hypervolume of a true front of three objectives or more."""
 
 
@@ -95,7 +95,7 @@ class FrontMeter:
     def __init__(self, front: Array) -> None:
         self.ideal, nadir = front.min(axis=0), front.max(axis=0)
         self.extent = np.where(nadir > self.ideal, nadir - self.ideal, 1.0)
-        self.reference = np.full(front.shape[1], BEYOND)
+        self.reference = np.full(front.shape[1], REFERENCE_LOSS)
         self.best = hypervolume(self._scaled(_spread(front)), self.reference)
         self.found: list[Array] = []
         self.regret: list[float | None] = []
@@ -120,7 +120,7 @@ class FrontMeter:
 def _spread(front: Array) -> Array:
     """Return a front of two objectives, or every k-th point of one of more, where boxes of all
     points would be too many."""
-    return front if front.shape[1] == 2 else front[:: max(1, len(front) // THINNED)]
+    return front if front.shape[1] == 2 else front[:: max(1, len(front) // MAX_FRONT_POINTS)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,16 +240,16 @@ def _of_network(network: Network, task: str) -> FrontQuestion:
 def _searched_front(space: Space, losses: Callable[[Sequence[Config]], Array]) -> Array:
     """Return the front of random configurations, and of mixtures and changes of the best."""
     rng = np.random.default_rng(0)
-    units = rng.random((SAMPLED, len(space)))
+    units = rng.random((CONFIGS_PER_ROUND, len(space)))
     best, front = np.empty((0, len(space))), np.empty((0, 0))
-    for _ in range(ROUNDS + 1):
+    for _ in range(IMPROVEMENT_ROUNDS + 1):
         columns = [p.from_units(own) for p, own in zip(space.values(), units.T, strict=True)]
         configs = [dict(zip(space, row, strict=True)) for row in zip(*columns, strict=True)]
         found = losses(configs)
         together = np.vstack([found, front]) if len(front) else found
         kept = non_dominated(together)
         best, front = np.vstack([units, best])[kept], together[kept]
-        first, second = best[rng.integers(len(best), size=(2, SAMPLED))]
+        first, second = best[rng.integers(len(best), size=(2, CONFIGS_PER_ROUND))]
         mixed = np.where(rng.random(first.shape) < 0.5, first, second)
         steps = rng.normal(0.0, 0.1, mixed.shape) * (rng.random(mixed.shape) < 0.3)
         units = np.clip(mixed + steps, 0.0, 1.0)
@@ -280,7 +280,7 @@ def weights_of(space: Space, configs: Sequence[Config]) -> Array | None:
     return None if counted is None else np.array([float(counted(config)) for config in configs])
 
 
-MOMENTS = (30, 60, 100)
+RANKED_TRIALS = (30, 60, 100)
 """Numbers of trials at which methods are ranked."""
 
 RANKS = ("average rank", "behind the best")
@@ -299,7 +299,7 @@ def trade_off_summary(records: Sequence[RegretRun]) -> Summary:
     common = min(longest.values())
     header, rows = regret_summary(_as_after(records, common))
     rows = [row for row in rows if row[0] not in RANKS]
-    for moment in MOMENTS:
+    for moment in RANKED_TRIALS:
         if places := ranks_by_problem(final_regrets(_as_after(records, moment))):
             rows += _rank_rows(places, moment, header[1:])
     return [f"regret of hypervolume after {common}", *header[1:]], rows

@@ -55,17 +55,17 @@ from scrimp.surrogates.forest import grow_forest
 from scrimp.transfer.past import Past
 from scrimp.transfer.source_study import SourceStudy, Unusable, source_study
 
-AT = (1, 2, 3, 5, 10, 15, 20, 30, 50)
+MEASURED_TRIALS = (1, 2, 3, 5, 10, 15, 20, 30, 50)
 """Numbers of evaluations at which regret is measured."""
 
 SOURCES = ("full", "traces", "shuffled", "inverted")
 
-TRACE = 50
+TRACE_TRIALS = 50
 """Evaluations in a trace."""
 
 Array = NDArray[np.float64]
 
-DESIGN = 2048
+DESIGN_CONFIGS = 2048
 LAST_EPOCH = (51.0,)
 
 FOREST = "forest:"
@@ -214,7 +214,7 @@ def _network_task(network: Network, name: str) -> TransferTask:
     def measure(config: Config) -> float | None:
         return float(values([config])[0])
 
-    design = sobol_design(network.space, DESIGN, np.random.default_rng(0))
+    design = sobol_design(network.space, DESIGN_CONFIGS, np.random.default_rng(0))
     return TransferTask(name, network.space, measure, tuple(design), values(design), {})
 
 
@@ -283,8 +283,8 @@ def run_transfer(cell: Cell) -> dict[str, Json]:
 
 
 def measured(task: TransferTask, values: list[float], trials: int) -> dict[str, Json]:
-    """Return regret, whether the optimum was reached, and rank, after `AT` evaluations."""
-    at = [count for count in AT if count <= trials]
+    """Return regret, whether the optimum was reached, and rank, after `MEASURED_TRIALS` evaluations."""
+    at = [count for count in MEASURED_TRIALS if count <= trials]
     best = np.fmin.accumulate(np.array(values or [math.nan]))
     seen = [float(best[min(count, len(best)) - 1]) for count in at]
     return {
@@ -298,7 +298,10 @@ def measured(task: TransferTask, values: list[float], trials: int) -> dict[str, 
 def trace_cells(path: Path, seeds: int) -> list[Cell]:
     """Return the earlier ``gp`` runs that traces come from."""
     known = read_tasks(path)
-    tasks = [Cell("traces", known.name, name, size=TRACE, source=str(path)) for name in known.tasks]
+    tasks = [
+        Cell("traces", known.name, name, size=TRACE_TRIALS, source=str(path))
+        for name in known.tasks
+    ]
     return comparison(tasks, ["gp"], seeds)
 
 

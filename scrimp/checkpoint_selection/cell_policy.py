@@ -107,7 +107,16 @@ def cell_space(checkpoints: tuple[Checkpoint, ...], tasks: tuple[str, ...]) -> S
     return Space(checkpoint=Categorical(checkpoints), task=Categorical(tasks))
 
 
-class SelectionSettings(TypedDict):
+class QuestionSettings(TypedDict, total=False):
+    """The settings of a selection by question, in the same record."""
+
+    questions: Mapping[str, int]
+    load_cost: float
+    repeats: int
+    difficulty: Mapping[str, str]
+
+
+class SelectionSettings(QuestionSettings):
     """The settings in the record of a selection's method; 0.1.0 did not write the last three."""
 
     ordered: bool
@@ -118,8 +127,7 @@ class SelectionSettings(TypedDict):
     tolerance: float
     directions: NotRequired[Mapping[str, str]]
     options: NotRequired[JsonObject]
-    questions: NotRequired[Mapping[str, int]]
-    load_cost: NotRequired[float]
+    groups: NotRequired[Mapping[str, Sequence[str]]]
     answer: NotRequired[Literal["measured", "smooth"]]
 
 
@@ -140,7 +148,9 @@ def empty_table(
         costs=settings["costs"],
         scales=settings["scales"],
     )
-    return table.with_directions(settings.get("directions", {}))
+    return table.with_directions(settings.get("directions", {})).with_groups(
+        settings.get("groups", {})
+    )
 
 
 def score_table(history: History) -> ScoreTable:
@@ -282,6 +292,12 @@ class CellPolicy(Policy):
         return Decision(
             Start({name: _choices(space, name)[0] for name in ("checkpoint", "task")}, 1.0)
         )
+
+
+def ended_reason(history: History) -> str:
+    """Return why a selection is over; empty while cells are handed out or measured."""
+    action = CellPolicy().outline(history, history.rng("outline")).action
+    return action.reason if isinstance(action, Finish) else ""
 
 
 def _ending(history: History) -> tuple[Wait | Finish | None, tuple[LossCheck, ...] | None]:

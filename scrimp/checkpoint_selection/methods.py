@@ -67,9 +67,13 @@ def quarter_start(table: ScoreTable, rng: np.random.Generator) -> list[Cell]:
     The two cells of a task lie 0.38 or 0.62 of the run apart, and all rows are spread evenly.
     """
     size, tasks = table.shape
-    count = min(max(round(NUMBERS.start_task_share * tasks), NUMBERS.min_start_tasks), tasks)
-    offset = rng.random()
-    columns = np.repeat(rng.permutation(tasks)[:count], 2)
+    offset, drawn = rng.random(), rng.permutation(tasks)
+    if table.groups is not None:
+        # One task of each group.
+        drawn = drawn[np.sort(np.unique(table.groups[drawn], return_index=True)[1])]
+    share = round(NUMBERS.start_task_share * len(drawn))
+    count = min(max(share, NUMBERS.min_start_tasks), len(drawn))
+    columns = np.repeat(drawn[:count], 2)
     places = np.mod(offset + NUMBERS.golden_ratio * np.arange(len(columns)), 1.0)
     rows = run_order(table)[np.floor(size * places).astype(int)]
     cells = zip(rows.tolist(), columns.tolist(), strict=True)
@@ -107,7 +111,7 @@ def choose_knowledge_gradient(
     checkpoints apart. New tasks are therefore valued by pairs of cells, at the cost of two, and the
     better checkpoint of the best pair is measured first.
     """
-    begun = means.known.any(axis=0)
+    begun = means.table.opened(means.known)
     options = []
     if (candidates & begun).any():
         options.append(_best_cell(means, candidates & begun))

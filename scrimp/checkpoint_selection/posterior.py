@@ -139,10 +139,10 @@ class TablePosterior:
 
     def __repr__(self) -> str:
         best = int(np.argmax(np.where(self.measured.any(axis=1), self.average_mean, -np.inf)))
+        error = f" ± {self.average_std[best]:.2g}" if self.average_std[best] > 0.0 else ""
         return (
             f"Posterior({len(self.checkpoints)} checkpoints x {len(self.tasks)} tasks, best average"
-            f" {self.average_mean[best]:.5g} ± {self.average_std[best]:.2g} at checkpoint"
-            f" {self.checkpoints[best]!r})"
+            f" {self.average_mean[best]:.5g}{error} at checkpoint {self.checkpoints[best]!r})"
         )
 
     def records(self) -> list[dict[str, Json]]:

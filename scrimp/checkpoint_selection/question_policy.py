@@ -12,17 +12,12 @@ import binascii
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, NamedTuple, NotRequired, TypedDict, cast
 
 import numpy as np
 
-from scrimp.checkpoint_selection.question_race import (
-    NUMBERS,
-    Array,
-    QuestionRace,
-    Questions,
-    question_orders,
-)
+from scrimp.checkpoint_selection.answer_book import AnswerBook, Array, Questions, Values
+from scrimp.checkpoint_selection.question_race import NUMBERS, Part, QuestionRace
 from scrimp.checkpoint_selection.score_table import Checkpoint
 from scrimp.errors import ReportError, StudyError
 from scrimp.executors.live_trial import LiveTrial
@@ -53,10 +48,18 @@ MIN_ROUNDS = 4
 """Rounds of a race in which loading a checkpoint is expensive, at least."""
 
 
-def pack_answers(values: Sequence[float] | Array) -> str:
-    """Return answers as text: one bit each if all are 0 or 1, else 32-bit floats; base64.
+class Answers(NamedTuple):
+    """Answers to some questions, and their margins if they have any (count,)."""
 
-    >>> pack_answers([1, 0, 1]), unpack_answers(pack_answers([1, 0, 1]), 3).tolist()
+    values: Array
+    margins: Array | None = None
+
+
+def pack_answers(values: Values, margins: Values | None = None) -> str:
+    """Return answers as text: one bit each if all are 0 or 1, else 32-bit floats, in base64; margins
+    follow after a comma, as 16-bit floats.
+
+    >>> pack_answers([1, 0, 1]), unpack_answers(pack_answers([1, 0, 1]), 3).values.tolist()
     ('boA==', [1.0, 0.0, 1.0])
     """
     numbers = np.asarray(values, float)
@@ -64,43 +67,60 @@ def pack_answers(values: Sequence[float] | Array) -> str:
         packed, kind = np.packbits(numbers.astype(bool)).tobytes(), "b"
     else:
         packed, kind = numbers.astype("<f4").tobytes(), "f"
-    return kind + base64.b64encode(packed).decode()
+    text = kind + base64.b64encode(packed).decode()
+    if margins is None:
+        return text
+    halves = np.clip(np.asarray(margins, float), -6e4, 6e4).astype("<f2")
+    return f"{text},{base64.b64encode(halves.tobytes()).decode()}"
 
 
-def unpack_answers(text: str, count: int) -> Array | None:
-    """Return the ``count`` answers of a text (count,); None if it does not hold as many numbers."""
+def unpack_answers(text: str, count: int) -> Answers | None:
+    """Return the ``count`` answers of a text; None if it does not hold as many numbers."""
+    first, comma, second = text.partition(",")
     try:
-        packed = base64.b64decode(text[1:], validate=True)
+        packed = base64.b64decode(first[1:], validate=True)
+        margins = _numbers(base64.b64decode(second, validate=True), "<f2", count) if comma else None
     except (binascii.Error, ValueError):
         return None
-    if text[:1] == "b" and len(packed) == math.ceil(count / 8):
-        return np.unpackbits(np.frombuffer(packed, np.uint8), count=count).astype(float)
-    if text[:1] == "f" and len(packed) == 4 * count:
-        numbers = np.frombuffer(packed, "<f4").astype(float)
-        return numbers if np.isfinite(numbers).all() else None
-    return None
+    if comma and margins is None:
+        return None
+    if first[:1] == "b" and len(packed) == math.ceil(count / 8):
+        bits = np.unpackbits(np.frombuffer(packed, np.uint8), count=count)
+        return Answers(bits.astype(float), margins)
+    numbers = _numbers(packed, "<f4", count) if first[:1] == "f" else None
+    return None if numbers is None else Answers(numbers, margins)
+
+
+def _numbers(packed: bytes, kind: str, count: int) -> Array | None:
+    """Return packed finite numbers; None if there are not ``count`` of them."""
+    if len(packed) != count * np.dtype(kind).itemsize:
+        return None
+    numbers = np.frombuffer(packed, kind).astype(float)
+    return numbers if np.isfinite(numbers).all() else None
 
 
 def checked_answers(
     result: object, questions: Sequence[int], checkpoint: object, task: str
-) -> Array:
-    """Return answers as an array; `ReportError` unless there is one number for each question."""
+) -> Answers:
+    """Return answers as arrays; `ReportError` unless there is one number, or one pair of a number and
+    a margin, for each question."""
     try:
         answers = np.asarray(result, float)
     except (TypeError, ValueError):
-        answers = np.empty((0, 0))
-    if answers.shape != (len(questions),):
+        answers = np.empty((0, 0, 0))
+    if answers.shape not in ((len(questions),), (len(questions), 2)):
         raise ReportError(
             f"answers of checkpoint {checkpoint!r} to {task!r} are {str(result)[:80]!r}; return one"
-            f" number for each of the {len(questions)} questions, in their order"
+            f" number, or one pair (number, margin), for each of the {len(questions)} questions, in"
+            " their order"
         )
     if not np.isfinite(answers).all():
-        place = int(np.flatnonzero(~np.isfinite(answers))[0])
+        place = int(np.argwhere(~np.isfinite(answers))[0][0])
         raise ReportError(
             f"the answer of checkpoint {checkpoint!r} to question {questions[place]} of {task!r} is"
             f" {answers[place]}; score a missing answer as 0"
         )
-    return answers
+    return Answers(answers) if answers.ndim == 1 else Answers(answers[:, 0], answers[:, 1])
 
 
 @dataclass(frozen=True)
@@ -109,16 +129,16 @@ class QuestionEvaluation:
 
     function: Callable[[Checkpoint, str, list[int]], object]
     tasks: tuple[str, ...]
-    sizes: tuple[int, ...]
+    questions: Questions
     seed: int
 
     def __call__(self, trial: LiveTrial) -> None:
         checkpoint, task = trial.params["checkpoint"], str(trial.params["task"])
-        order = question_orders(self.sizes, self.seed)[self.tasks.index(task)]
-        questions = order[int(trial.begin) : int(trial.budget)].tolist()
-        result = self.function(checkpoint, task, questions)
-        answers = checked_answers(result, questions, checkpoint, task)
-        trial.report_answers(float(answers.mean()), pack_answers(answers))
+        order = self.questions.orders(self.seed)[self.tasks.index(task)]
+        asked = order[int(trial.begin) : int(trial.budget)].tolist()
+        result = self.function(checkpoint, task, asked)
+        answers = checked_answers(result, asked, checkpoint, task)
+        trial.report_answers(float(answers.values.mean()), pack_answers(*answers))
 
 
 @dataclass
@@ -140,13 +160,12 @@ class RaceFold(Fold[RaceState]):
     seed: int
     budget: float = math.inf
     rounds: int | None = None
+    load: float = 0.0
 
     def begin(self, problem: Problem) -> RaceState:
         """Return the race before any answer."""
-        rows = len(self.checkpoints)
-        return RaceState(
-            QuestionRace(self.questions, rows, self.budget, self.seed, self.rounds), {}
-        )
+        book = AnswerBook(self.questions, len(self.checkpoints), self.seed)
+        return RaceState(QuestionRace(book, self.budget, self.seed, self.rounds, self.load), {})
 
     def step(
         self, state: RaceState, event: Event, before: Trial | None, trial: Trial | None
@@ -162,7 +181,7 @@ class RaceFold(Fold[RaceState]):
         if isinstance(event, Reported) and int(trial.budget) > asked:
             answers = unpack_answers(event.answers, int(trial.budget) - asked)
             if answers is not None:
-                race.record(row, task, self.signs[task] * answers)
+                race.record(row, task, self.signs[task] * answers.values, answers.margins)
         elif isinstance(event, Ended) and trial.status == "failed":
             race.failed.add(row)
         elif isinstance(event, Retried):
@@ -172,8 +191,7 @@ class RaceFold(Fold[RaceState]):
     @property
     def total(self) -> float:
         """The cost of all answers."""
-        sizes = np.asarray(self.questions.sizes, float)
-        return float(sizes @ self.questions.prices) * len(self.checkpoints)
+        return float(self.questions.totals @ self.questions.prices) * len(self.checkpoints)
 
 
 def is_race(history: History) -> bool:
@@ -183,27 +201,30 @@ def is_race(history: History) -> bool:
 
 def race_of(history: History) -> tuple[RaceFold, RaceState]:
     """Return the race and its settings. Without a budget there are races of doubling budgets on the
-    same answers; this is the first that has not ended."""
+    same answers; this is the first that has not ended. A share limits the answers, a budget also the
+    loads."""
     stop = history.limits.stop or StopSettings()
-    settings = race_settings(history)
-    limits = [] if stop.share is None else [stop.share * settings.total]
-    limits += [] if stop.budget is None else [stop.budget]
-    if limits:
-        return _at_budget(history, settings, min(*limits, settings.total))
+    settings, load = race_settings(history), _recorded(history)["load_cost"]
+    answers = math.inf if stop.share is None else stop.share * settings.total
+    if stop.budget is not None and stop.budget < answers:
+        return _at_budget(history, replace(settings, load=load), stop.budget, load)
+    if stop.share is not None:
+        return _at_budget(history, settings, answers, load)
     rows, price = len(settings.checkpoints), float(settings.questions.prices.mean())
     budget = ANSWERS_PER_CHECKPOINT * rows * price
     while True:
-        fold, state = _at_budget(history, settings, min(budget, settings.total))
+        fold, state = _at_budget(history, settings, min(budget, settings.total), load)
         if state.race.round is not None or budget >= settings.total:
             return fold, state
         budget *= 2.0
 
 
-def _at_budget(history: History, settings: RaceFold, budget: float) -> tuple[RaceFold, RaceState]:
+def _at_budget(
+    history: History, settings: RaceFold, budget: float, load: float
+) -> tuple[RaceFold, RaceState]:
     """Return the race with this budget. Loading a checkpoint once per round must not take more than
     a fifth of the budget, so costly loads mean fewer rounds: a race of R rounds loads about
     R (N - 1) / ln N checkpoints."""
-    load = _recorded(history)["load_cost"]
     rows, rounds = len(settings.checkpoints), None
     if load > 0.0 and rows > 1:
         loads = (rows - 1) / math.log(rows)
@@ -221,6 +242,8 @@ class RaceSettings(TypedDict):
     costs: Mapping[str, float]
     directions: Mapping[str, str]
     load_cost: float
+    repeats: NotRequired[int]
+    difficulty: NotRequired[Mapping[str, str]]
 
 
 def _recorded(history: History) -> RaceSettings:
@@ -233,6 +256,7 @@ def race_settings(history: History) -> RaceFold:
     checkpoint, task = space["checkpoint"], space["task"]
     assert isinstance(checkpoint, Categorical) and isinstance(task, Categorical)
     tasks = tuple(map(str, task.choices))
+    levels = settings.get("difficulty") or {}
     weights, costs, directions = settings["weights"], settings["costs"], settings["directions"]
     return RaceFold(
         checkpoints=tuple(choice for choice in checkpoint.choices if choice is not None),
@@ -241,6 +265,8 @@ def race_settings(history: History) -> RaceFold:
             sizes=tuple(int(settings["questions"][name]) for name in tasks),
             weights=tuple(float(weights.get(name, 1.0)) for name in tasks),
             costs=tuple(float(costs.get(name, 1.0)) for name in tasks),
+            repeats=settings.get("repeats", 1),
+            difficulty=tuple(levels.get(name, "") for name in tasks) if levels else (),
         ),
         signs=tuple(-1.0 if directions.get(name) == "minimize" else 1.0 for name in tasks),
         seed=history.problem.seed,
@@ -250,7 +276,7 @@ def race_settings(history: History) -> RaceFold:
 def questions_asked(history: History, trial: Trial) -> list[int]:
     """Return the questions that a trial was granted and has not answered, as places in the task."""
     settings = race_settings(history)
-    order = question_orders(settings.questions.sizes, settings.seed)
+    order = settings.questions.orders(settings.seed)
     place = settings.tasks.index(str(trial.config["task"]))
     return [int(question) for question in order[place][int(trial.budget) : int(trial.granted)]]
 
@@ -261,33 +287,59 @@ def question_scores(history: History) -> Iterator[tuple[Checkpoint, str, float, 
     fold, state = race_of(history)
     for row, task in np.argwhere(state.race.counts > 0):
         count = int(state.race.counts[row, task])
-        own = fold.signs[task] * state.race.block(np.array([row]), task, count)[0]
-        left = 1.0 - count / fold.questions.sizes[task]
+        own = fold.signs[task] * state.race.book.answers(np.array([row]), task, count)[0]
+        left = 1.0 - count / state.race.sizes[task]
         spread = float(np.sqrt((own.var() * count + 0.25) / (count + 1.0) / count * left))
         yield fold.checkpoints[row], fold.tasks[task], float(own.mean()), spread
+
+
+def race_words(history: History) -> str:
+    """Describe the state of a race: 12 of 60 checkpoints, round 7."""
+    fold, state = race_of(history)
+    race = state.race
+    return (
+        f"{len(race.alive)} of {len(fold.checkpoints)} checkpoints, round {len(race.past_rounds)},"
+        f" {int(race.counts.sum()):,} answers"
+    )
 
 
 def decide_questions(history: History) -> Decision:
     """Return the next part of the round that no one is answering."""
     fold, state = race_of(history)
     race = state.race
-    reason = _ending(history, fold, race)
+    ending = _ending(history, fold, race)
     running = {trial.id for trial in history.with_status("running", "stale")}
-    if reason is not None:
-        return Decision(Wait(reason) if running else Finish(reason))
-    rows = race.alive
+    if ending is not None:
+        return Decision(Wait(ending) if running else Finish(ending))
+    part = _free_part(race, {place for place, trial in state.trials.items() if trial in running})
+    if part is None:
+        return Decision(Wait("the questions of this round are being answered"))
+    reason = AskedInRound(
+        round=len(race.past_rounds),
+        alive=len(race.alive),
+        checkpoints=len(fold.checkpoints),
+        leader=fold.checkpoints[race.leader] if race.counts.any() else None,
+        answers=int(race.sizes.sum()) * len(fold.checkpoints),
+    )
+    record = DecisionRecord(reason=reason)
+    trial = state.trials.get((part.row, part.task))
+    if trial is not None:
+        return Decision(Resume(trial, float(part.end)), record)
+    cell = {"checkpoint": fold.checkpoints[part.row], "task": fold.tasks[part.task]}
+    return Decision(Start(cell, float(part.end)), record)
+
+
+def _free_part(race: QuestionRace, running: set[tuple[int, int]]) -> Part | None:
+    """Return the next part that no one is answering, if possible of a checkpoint that no one has
+    loaded."""
+    loaded = {row for row, _ in running}
+    free = None
     for part in race.open_parts():
-        trial = state.trials.get((part.row, part.task))
-        if trial in running:
-            continue
-        record = DecisionRecord(
-            reason=AskedInRound(len(race.past_rounds), len(rows), len(fold.checkpoints))
-        )
-        if trial is not None:
-            return Decision(Resume(trial, float(part.end)), record)
-        cell = {"checkpoint": fold.checkpoints[part.row], "task": fold.tasks[part.task]}
-        return Decision(Start(cell, float(part.end)), record)
-    return Decision(Wait("the questions of this round are being answered"))
+        if (part.row, part.task) not in running:
+            if part.row not in loaded:
+                return part
+            free = free or part
+    return free
 
 
 def _ending(history: History, fold: RaceFold, race: QuestionRace) -> str | None:
@@ -328,7 +380,7 @@ def recommend_race(history: History) -> "Recommendation":
     if not race.counts.any():
         raise StudyError("no question has been answered yet; ask and tell some first")
     statement = stated(history, fold, race)
-    others = race.best(race.alive, 2)
+    others = race.best(race.contenders, 2)
     sign = fold.signs[0] if len(set(fold.signs)) == 1 else 1.0
     low, high = sorted(sign * end for end in statement.interval)
     return Recommendation(

@@ -6,10 +6,10 @@ its answers afterwards, to state how sure the result is:
     stated = race_posterior(race, ordered=True)
     stated.probability_best, stated.expected_loss, stated.interval
 
-The data are the paired scores y with their variances nu (`paired_scores`). Checkpoints of one run are
-a smooth learning curve plus jitter, and neighbours that answered the same questions share part of
-their sampling error; other rows (models, prompts) are independent. Amplitudes come from a small grid,
-at the highest posterior density.
+The data are the paired scores y with their variances nu (`AnswerBook.paired_scores`). Checkpoints of
+one run are a smooth learning curve plus jitter, and neighbours that answered the same questions share
+part of their sampling error; other rows (models, prompts) are independent. Amplitudes come from a
+small grid, each point with its posterior probability.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scrimp.checkpoint_selection.question_race import Array, QuestionRace, paired_scores
+from scrimp.checkpoint_selection.answer_book import Array
+from scrimp.checkpoint_selection.question_race import QuestionRace
 from scrimp.gp.cholesky import cholesky, solve_lower
 
 
@@ -40,6 +41,8 @@ class PosteriorNumbers:
     typical_spread: float = 0.1
     unseen_task: float = 0.2
     """Standard deviation of the score of a task that was never asked."""
+    unlikely: float = 0.03
+    """Priors with less than this share of the highest density are left out."""
     draws: int = 512
     interval_deviations: float = 1.645
     """Half of a 90 % interval, in standard deviations."""
@@ -72,36 +75,48 @@ class RacePosterior:
 def race_posterior(race: QuestionRace, ordered: bool, row: int | None = None) -> RacePosterior:
     """Return the statement about ``row``, by default the leader."""
     chosen = race.leader if row is None else row
-    paired, variance = paired_scores(race)
-    mean, covariance = _posterior(paired, variance, ordered)
-    factor = cholesky(covariance + 1e-12 * np.eye(len(mean)))
-    normals = np.random.default_rng(0).standard_normal((len(mean), NUMBERS.draws))
-    draws = mean[:, None] + factor @ normals
-    best = draws.max(0)
+    paired, variance = race.book.paired_scores(race.contenders, race.noise, ordered)
+    components = _posteriors(paired, variance, ordered)
+    normals = np.random.default_rng(0).standard_normal((len(paired), NUMBERS.draws))
+    mean = np.sum([weight * centre for weight, centre, _ in components], axis=0)
+    covariance, probability, loss = np.zeros((len(mean), len(mean))), 0.0, 0.0
+    for weight, centre, spread in components:
+        shift = centre - mean
+        covariance += weight * (spread + shift[:, None] * shift)
+        draws = centre[:, None] + cholesky(spread + 1e-12 * np.eye(len(mean))) @ normals
+        best = draws.max(0)
+        probability += weight * float((draws[chosen] >= best).mean())
+        loss += weight * float((best - draws[chosen]).mean())
     score, error = _level(race, chosen, float(paired[chosen] - mean[chosen]))
     return RacePosterior(
         row=chosen,
         score=score,
         standard_error=float(np.sqrt(error + covariance[chosen, chosen])),
-        probability_best=float((draws[chosen] >= best).mean()),
-        expected_loss=float((best - draws[chosen]).mean()),
+        probability_best=probability,
+        expected_loss=loss,
         mean=mean,
         covariance=covariance,
     )
 
 
-def _posterior(paired: Array, variance: Array, ordered: bool) -> tuple[Array, Array]:
-    """Return mean and covariance of all rows' scores given the paired scores (rows,), (rows, rows)."""
-    best, result = -np.inf, (paired, np.diag(variance))
-    noise = _sampling_error(variance, ordered)
+def _posteriors(paired: Array, variance: Array, ordered: bool) -> list[tuple[float, Array, Array]]:
+    """Return probability, mean and covariance of all rows' scores given the paired scores, for every
+    prior of the grid that is not unlikely."""
+    noise, found = _sampling_error(variance, ordered), []
     for prior, log_density in _priors(len(paired), ordered):
         factor = cholesky(prior + noise)
         white = solve_lower(factor, paired)
-        density = log_density - 0.5 * white @ white - np.log(np.diag(factor)).sum()
-        if density > best:
-            half = solve_lower(factor, prior)
-            best, result = density, (half.T @ white, prior - half.T @ half)
-    return result
+        density = log_density - 0.5 * float(white @ white) - float(np.log(np.diag(factor)).sum())
+        found.append((density, prior, factor, white))
+    top = max(density for density, *_ in found)
+    likely = [each for each in found if each[0] > top + np.log(NUMBERS.unlikely)]
+    total = sum(np.exp(density - top) for density, *_ in likely)
+    components = []
+    for density, prior, factor, white in likely:
+        half = solve_lower(factor, prior)
+        weight = float(np.exp(density - top) / total)
+        components.append((weight, half.T @ white, prior - half.T @ half))
+    return components
 
 
 def _sampling_error(variance: Array, ordered: bool) -> Array:
@@ -141,14 +156,14 @@ def _level(race: QuestionRace, row: int, luck: float) -> tuple[float, float]:
     sum_t W_t^2 v_t / n_t (1 - n_t / Q_t) with v_t the variance of its answers, pulled towards
     S (1 - S), and that of tasks not seen.
     """
-    counts = race.counts[row]
+    counts, own = race.counts[row], np.array([row])
     seen = counts > 0
     weights = race.shares * seen / max((race.shares * seen).sum(), 1e-300)
-    score = float(race.scores(np.array([row]), counts)[0])
+    answers = {task: race.book.answers(own, task, counts[task])[0] for task in np.flatnonzero(seen)}
+    score = float(sum(weights[task] * each.mean() for task, each in answers.items()))
     binary, variance = max(score * (1.0 - score), 0.0), 0.0
-    for task in np.flatnonzero(seen):
-        own = race.block(np.array([row]), task, counts[task])[0]
-        pulled = (own.var() * counts[task] + 3.0 * binary) / (counts[task] + 3.0)
+    for task, each in answers.items():
+        pulled = (each.var() * counts[task] + 3.0 * binary) / (counts[task] + 3.0)
         left = 1.0 - counts[task] / race.sizes[task]
         variance += weights[task] ** 2 * pulled / counts[task] * left
     unseen = (1.0 - seen.mean()) * NUMBERS.unseen_task

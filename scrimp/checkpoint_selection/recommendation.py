@@ -17,6 +17,7 @@ import numpy as np
 from scrimp.checkpoint_selection.row_means import RowMeans
 from scrimp.checkpoint_selection.score_table import Checkpoint, ScoreTable
 from scrimp.checkpoint_selection.selection_numbers import NUMBERS
+from scrimp.space.html_table import html_table
 from scrimp.surrogates.surrogate import Array
 
 Answer = Literal["measured", "smooth"]
@@ -58,6 +59,18 @@ class Recommendation:
     scores: int = 0
     scores_with_error: int = 0
     smooth: bool = False
+    ordered: bool = True
+
+    def _repr_html_(self) -> str:
+        """Return the answer as a table, for notebooks."""
+        first, *others = self.words
+        return html_table([], [[line] for line in others], caption=first)
+
+    def _ipython_display_(self) -> None:
+        """Show nothing where the card of the running cell has the answer already."""
+        from scrimp.display.card import check_not_shown
+
+        check_not_shown(self)
 
     @property
     def score_text(self) -> str:
@@ -80,6 +93,17 @@ class Recommendation:
         return ">0.99" if value > 0.99 else "<0.01" if value < 0.01 else f"{value:.2f}"
 
     @property
+    def loss_text(self) -> str:
+        """The expected loss with two digits, without claiming that it is zero: it comes from draws.
+
+        >>> Recommendation(1, 1, 0.5, 0.0, 0.0, 1.0, None, 1.0, 0.002).loss_text
+        'below 2e-05'
+        """
+        least = 0.01 * self.tolerance
+        loss = 0.0 if self.expected_loss is None else self.expected_loss
+        return f"below {least:g}" if loss < least else f"{loss:.2g}"
+
+    @property
     def words(self) -> tuple[str, ...]:
         """The answer in sentences: the checkpoint, the reason, the confidence, the second opinion and
         warnings."""
@@ -97,16 +121,17 @@ class Recommendation:
         second = "" if self.runner_up is None else f"; runner-up {self.runner_up}"
         sure = (
             f"within {self.tolerance:g} of the best with probability {self.probability_text};"
-            f" expected loss {self.expected_loss:.2g}{second}"
+            f" expected loss {self.loss_text}{second}"
         )
-        opinion = (self._opinion,) if not self.smooth else ()
+        # Rows without an order have no curve.
+        opinion = (self._opinion,) if self.ordered and not self.smooth else ()
         return (first, f"why: {which}", sure, self._sampling, *opinion, *self._warned)
 
     @property
     def _sampling(self) -> str:
         """The part of the sampling error that the numbers include."""
         if self.scores_with_error == 0:
-            return "sampling error is not included: no score counts with a standard error"
+            return "sampling error is not included: no score has a standard error"
         if self.scores_with_error < self.scores:
             return (
                 f"sampling error is included for {self.scores_with_error} of {self.scores} scores;"
@@ -124,7 +149,7 @@ class Recommendation:
             f" {low:.4f} to {high:.4f}, sampling error included)",
             "why: it has the highest score on the questions that the remaining checkpoints share",
             f"best with probability {self.probability_text}; expected loss"
-            f" {self.expected_loss:.2g}{second}",
+            f" {self.loss_text}{second}",
             f"{self.asked:,} of {self.answers:,} answers asked"
             f" ({100.0 * (self.asked or 0) / (self.answers or 1):.2g} %)",
             *self._warned,
@@ -132,12 +157,11 @@ class Recommendation:
 
     @property
     def _opinion(self) -> str:
-        curve = "second opinion: the smooth curve, without the luck of single checkpoints, has its"
         if self.underlying == self.checkpoint:
-            return f"{curve} best there too"
+            return "second opinion: the smoothed curve peaks at the same checkpoint"
         return (
-            f"{curve} best at {self.underlying}; prefer it only if benchmarks other than these will"
-            " decide"
+            f"second opinion: the smoothed curve peaks at {self.underlying}; prefer it only if other"
+            " benchmarks than these will decide"
         )
 
     @property
@@ -148,13 +172,12 @@ class Recommendation:
         return "\n  ".join(self.words)
 
     def __repr__(self) -> str:
-        named = (
-            "expected_score", "standard_error", "expected_loss", "probability_best", "runner_up", "spent", "tolerance",
-        )  # fmt: skip
-        numbers = ", ".join(f"{name}={getattr(self, name)!r}" for name in named)
+        stated = ""
+        if self.probability_best is not None:
+            stated = f", probability_best={self.probability_text}, expected_loss={self.loss_text}"
         return (
-            f"Recommendation(take checkpoint={self.checkpoint!r}, {numbers}, second opinion"
-            f" underlying={self.underlying!r})"
+            f"Recommendation(take checkpoint={self.checkpoint!r}, expected_score={self.score_text}"
+            f"{stated}, runner_up={self.runner_up!r}, second opinion underlying={self.underlying!r})"
         )
 
 
@@ -214,6 +237,7 @@ def recommend_modelled(
         scores=int(table.seen.sum()),
         scores_with_error=int((means.posterior.sampling_variance > 0.0).sum()),
         smooth=answer == "smooth",
+        ordered=table.steps is not None,
     )
 
 

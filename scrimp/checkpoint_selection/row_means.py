@@ -250,7 +250,7 @@ class RowMeans:
         variance = np.maximum(
             self.posterior.score_variance - np.square(self.to_cells).sum(0), self.posterior.noise
         )
-        fresh = np.flatnonzero(~self.known.any(axis=0))
+        fresh = np.flatnonzero(~self.table.opened(self.known))
         smallest = self.posterior.noise[fresh] + NUMBERS.min_first_cell_variance
         variance[:, fresh] = np.maximum(variance[:, fresh] - self.fitted.units.level, smallest)
         return np.asarray(variance)

@@ -3,9 +3,10 @@
     table = read_scores("scores.csv")
     read_result(Path("out/1000/mmlu"), 1000, "mmlu")       # (0.61, 0.011): score, standard error
 
-A table is CSV with the columns ``checkpoint,task,score[,stderr]`` in any order, JSON (a list of
-such records, or scores by checkpoint and task: {"1000": {"mmlu": 0.61}}), or a folder with results
-of lm-evaluation-harness, ``FOLDER/<checkpoint>/**/results_*.json``. Checkpoints that are all numbers
+A table is CSV with the columns ``checkpoint,task,score[,stderr]`` in any order, or wide: a row per
+checkpoint and a column per task, with standard errors in ``<task>_stderr``. It may also be JSON (a
+list of such records, or scores by checkpoint and task: {"1000": {"mmlu": 0.61}}), or a folder with
+results of lm-evaluation-harness, ``FOLDER/<checkpoint>/**/results_*.json``. Checkpoints that are all numbers
 are training steps and are sorted; others keep their order. An empty score is a cell that has not
 been measured; ``nan`` is one that failed.
 
@@ -40,6 +41,7 @@ Score = tuple[float, float | None]
 """A score and its standard error, None if unknown."""
 
 _COLUMNS = ("checkpoint", "task", "score")
+_CHECKPOINT_COLUMNS = ("checkpoint", "step", "epoch", "iteration", "model")
 
 HarnessRecord = TypedDict(
     "HarnessRecord",
@@ -68,15 +70,38 @@ def read_scores(path: str | Path) -> ScoreTable:
             )
         with open(path, newline="", encoding="utf-8-sig") as file:
             reader = csv.DictReader(file, skipinitialspace=True)
-            missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
-            if missing:
-                raise TableError(
-                    f"{path} has no column {missing[0]!r}; its first line must name"
-                    f" {', '.join(_COLUMNS)}[, stderr]"
-                )
-            return table_from_records(list(reader), str(path))
+            rows, columns = list(reader), tuple(reader.fieldnames or ())
+            if all(name in columns for name in _COLUMNS):
+                return table_from_records(rows, str(path))
+            return table_from_records(_cells(rows, columns, path), str(path), "cell")
     except (OSError, UnicodeDecodeError, csv.Error, json.JSONDecodeError) as error:
         raise TableError(f"{path} cannot be read as a table of scores: {error}") from error
+
+
+def _cells(
+    rows: Sequence[Mapping[str, Json]], columns: Sequence[str], path: str | Path
+) -> list[Mapping[str, Json]]:
+    """Return one record per cell of a wide table, whose first column names checkpoints."""
+    first, tasks = (*columns, "")[0], columns[1:]
+    if first.lower() not in _CHECKPOINT_COLUMNS or {"task", "score"} & {*columns} or not tasks:
+        missing = [name for name in _COLUMNS if name not in columns]
+        raise TableError(
+            f"{path} has no column {missing[0]!r}; its first line must name {', '.join(_COLUMNS)}[,"
+            " stderr], or checkpoint and then one column per task"
+        )
+    if len(set(columns)) < len(columns):
+        raise TableError(f"{path} has two columns of one name; each task needs its own name")
+    scored = [name for name in tasks if name.removesuffix("_stderr") not in {*tasks} - {name}]
+    return [
+        {
+            "checkpoint": row[first],
+            "task": task,
+            "score": row[task],
+            "stderr": row.get(f"{task}_stderr"),
+        }
+        for row in rows
+        for task in scored
+    ]
 
 
 def write_scores(table: ScoreTable, path: str | Path) -> None:
@@ -205,6 +230,18 @@ def by_numbers(name: str) -> list[tuple[bool, float, str]]:
     """Return a sort key that compares numbers in names as numbers: step900 before step1000."""
     parts = re.split(r"(\d+)", name)
     return [(part.isdigit(), float(part) if part.isdigit() else 0.0, part) for part in parts]
+
+
+def trainer_checkpoints(folder: Path) -> list[str]:
+    """Return the names of the checkpoints that the Hugging Face Trainer saved in a folder,
+    checkpoint-500, checkpoint-1000, ..., in the order of the run."""
+    found = [path.name for path in folder.glob("checkpoint-*") if path.is_dir()]
+    if not found:
+        raise TableError(
+            f"{folder} has no folder checkpoint-* of the Hugging Face Trainer; name the checkpoints in"
+            ' a list, or give a pattern such as "run/step-*"'
+        )
+    return sorted(found, key=by_numbers)
 
 
 def _parse(record: Mapping[str, Json], where: str) -> tuple[str, str, float | None, float | None]:

@@ -54,6 +54,8 @@ class ScoreTable:
     scales: Array  # (J,): units of the tasks' scores for the model, with the sign of the weight
     absent: Mask | None = None
     """(K, J): cells that cannot be asked for, such as those that a replayed table lacks."""
+    groups: NDArray[np.intp] | None = None
+    """(J,): the benchmark of each task, where tasks of one benchmark share a level."""
 
     @classmethod
     def empty(
@@ -86,6 +88,15 @@ class ScoreTable:
             _by_task("cost", costs, tasks),
             _by_task("scale", scales, tasks),
         )
+
+    def with_groups(self, groups: Mapping[str, Sequence[str]]) -> "ScoreTable":
+        """Return the table with tasks of one benchmark declared as a group."""
+        return replace(self, groups=_group_numbers(groups, self.tasks))
+
+    def opened(self, known: Mask) -> Mask:
+        """Return which tasks have a known cell, themselves or in their group (J,)."""
+        begun = np.asarray(known.any(axis=0))
+        return begun if self.groups is None else np.isin(self.groups, self.groups[begun])
 
     def with_numbers(
         self,
@@ -217,6 +228,7 @@ class ScoreTable:
             self.costs[columns],
             self.scales[columns],
             None if self.absent is None else self.absent[cells],
+            None if self.groups is None else self.groups[columns],
         )
 
     @cached_property
@@ -327,6 +339,24 @@ def _numbers(checkpoints: Sequence[Checkpoint]) -> list[float] | None:
     if len(changing) != 1 or changing[0] % 2 == 0:
         return None
     return [float(each[changing[0]]) for each in parts]
+
+
+def _group_numbers(
+    groups: Mapping[str, Sequence[str]], tasks: Sequence[str]
+) -> NDArray[np.intp] | None:
+    """Return the group of each task (J,); a task that none names is a group of its own."""
+    if not groups:
+        return None
+    numbers = np.arange(len(tasks)) + len(groups)
+    for place, (name, members) in enumerate(groups.items()):
+        for task in members:
+            if task not in tasks or numbers[list(tasks).index(task)] < len(groups):
+                raise TableError(
+                    f"the group {name!r} names the task {task!r}, which is in another group or not"
+                    f" among {_some(tasks)}"
+                )
+            numbers[list(tasks).index(task)] = place
+    return np.unique(numbers, return_inverse=True)[1]
 
 
 def _by_task(kind: str, given: Mapping[str, float] | None, tasks: Sequence[str]) -> Array:

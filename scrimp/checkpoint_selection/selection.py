@@ -25,6 +25,7 @@ from scrimp.checkpoint_selection.cell_policy import (
     cell_of,
     cell_space,
     correlations,
+    ended_reason,
     pending_cells,
     posterior,
     recommendation,
@@ -38,6 +39,7 @@ from scrimp.checkpoint_selection.question_policy import (
     pack_answers,
     questions_asked,
     race_settings,
+    race_words,
 )
 from scrimp.checkpoint_selection.score_table import Checkpoint, ScoreTable, check_score, known_error
 from scrimp.checks import is_finite, is_whole
@@ -46,7 +48,6 @@ from scrimp.executors.clock import wall_clock
 from scrimp.executors.command_line import Command
 from scrimp.executors.live_trial import LiveTrial
 from scrimp.schedulers.scheduler import Finish, Wait
-from scrimp.space.html_table import html_table
 from scrimp.storage.store import EventStore
 from scrimp.study.decisions import next_decision
 from scrimp.study.ledger import Ledger, Logged
@@ -62,6 +63,7 @@ from scrimp.study_log.events import (
     ended_event,
 )
 from scrimp.study_log.limits import StopSettings
+from scrimp.study_log.record import StudyRecord
 from scrimp.study_log.reports import as_metrics, report_events
 from scrimp.study_log.trial import Trial
 
@@ -117,6 +119,10 @@ def plain_checkpoint(checkpoint: object) -> Checkpoint:
     return number
 
 
+NO_QUESTIONS = 'answers= needs tasks as {name: number of questions}, such as {"arc": 1172}'
+"""The error for a share of answers in a selection of whole benchmarks."""
+
+
 def answer_limit(
     answers: float, share: float | None, budget: float | None
 ) -> tuple[float | None, float | None]:
@@ -138,6 +144,9 @@ class Selection(Logged):
         self._folder = folder
 
     def __repr__(self) -> str:
+        if is_race(self._ledger.refresh()):
+            state = race_words(self._ledger.history)
+            return f"Selection({self.name!r}, method={self.method!r}, {state})"
         table = self.scores
         done = int(table.seen.sum())
         return (
@@ -146,23 +155,14 @@ class Selection(Logged):
         )
 
     def _repr_html_(self) -> str:
-        """Return progress and recommendation as a table, for notebooks."""
-        table = self.scores
-        done = int(table.seen.sum())
-        rows: list[list[object]] = [
-            ["method", self.method],
-            ["measured", f"{done} of {table.scores.size} cells"],
-            ["table", f"{len(table.checkpoints)} checkpoints x {len(table.tasks)} tasks"],
-        ]
-        if done:
-            answer = self.recommend()
-            rows += [
-                ["take", answer.checkpoint],
-                ["expected score", answer.score_text],
-                ["probability best", answer.probability_text],
-                ["runner-up", answer.runner_up],
-            ]
-        return html_table([], rows, caption=self.name)
+        """Return the selection as a card with its answer, for notebooks."""
+        from scrimp.display.card import study_card
+
+        history = self.history
+        why = ended_reason(history)
+        record = StudyRecord.of(history, over=bool(why), ended_by=why)
+        known = any(trial.value is not None for trial in history.trials) or not is_race(history)
+        return study_card(record, recommendation(history).words if known and history.trials else ())
 
     @property
     def checkpoints(self) -> tuple[Checkpoint, ...]:
@@ -220,10 +220,14 @@ class Selection(Logged):
         loss: float | None = None,
         loss_per_cost: float | None = None,
     ) -> None:
-        """End at a ``share`` of all cells, a ``budget`` of cost, an expected ``loss``, or an expected
-        loss per remaining cost, whichever comes first.
+        """Set when the selection ends: at the first limit reached. A new rule replaces the old one;
+        without arguments every cell is measured.
 
-        A new rule replaces the old one; without arguments every cell is measured.
+        Args:
+            share: Share of all cells.
+            budget: Total cost.
+            loss: Expected loss, in units of the score.
+            loss_per_cost: Expected loss per unit of remaining cost.
         """
         rule = CellStopRule(share, budget, loss, loss_per_cost)
         if stop_rule(self._ledger.refresh()) != rule:
@@ -270,11 +274,18 @@ class Selection(Logged):
         message: str = "",
         replacing: bool = False,
     ) -> None:
-        """Record the score of a cell, asked for or not; ``state="failed"``, or a score that is not
-        finite, marks the cell as failed. ``stderr`` may be "N/A", as in lm-evaluation-harness.
+        """Record the score of a cell, asked for or not. Telling the same score again is fine.
 
-        Telling the same score again is fine; a different one needs ``replacing=True``. In a selection
-        by question, ``score`` is a list with one answer for each of the ``questions`` asked.
+        Args:
+            checkpoint: The checkpoint.
+            task: The benchmark.
+            score: The score; one that is not finite marks the cell as failed. By question, a list
+                with an answer, or a pair of answer and margin, for each question.
+            questions: By question: the numbers of the questions asked.
+            stderr: Standard error of the score; "N/A", as in lm-evaluation-harness, is none.
+            state: ``"failed"`` for a cell without a score.
+            message: The reason for a failure.
+            replacing: Replace a different score that was told before.
         """
         label = plain_checkpoint(checkpoint)
         if is_race(self._ledger.refresh()):
@@ -333,14 +344,17 @@ class Selection(Logged):
                 f"answers are for questions {given[:5]}... of {cell[1]!r}, but checkpoint {cell[0]!r}"
                 f" was asked {asked[:5]}...; tell one answer for each question that ask() returned"
             )
-        values = dict(zip(given, checked_answers(answers, given, *cell), strict=True))
-        numbers = [float(values[question]) for question in asked]
+        told = checked_answers(answers, given, *cell)
+        # From the order of ``given`` to that of the race; a question may be there twice.
+        places = [sorted(range(len(asked)), key=order.__getitem__) for order in (given, asked)]
+        moved = [place for _, place in sorted(zip(places[1], places[0], strict=True))]
+        values = told.values[moved]
         report = Reported(
             trial=trial.id,
             step=trial.granted,
-            metrics={METRIC: sum(numbers) / len(numbers)},
+            metrics={METRIC: float(values.mean())},
             attempt=trial.attempt,
-            answers=pack_answers(numbers),
+            answers=pack_answers(values, None if told.margins is None else told.margins[moved]),
             time=wall_clock(),
         )
         self._ledger.append([report])
@@ -371,7 +385,7 @@ class Selection(Logged):
 
     def run(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
         self,
-        evaluate: Callable[[Checkpoint, str], object] | Command,
+        evaluate: Callable[..., object] | Command,
         *,
         share: float | None = None,
         answers: float | None = None,
@@ -387,13 +401,26 @@ class Selection(Logged):
     ) -> "Recommendation":
         """Measure cells with ``evaluate(checkpoint, task)`` until a stop rule is met, and recommend.
 
-        ``evaluate`` returns a score, (score, standard error), or a mapping with ``score`` and
-        optionally ``stderr``; if it raises, the cell has failed. Without a rule that of `stop_when`
-        is used. ``workers`` > 1 are processes. In a selection by question it is
-        ``evaluate(checkpoint, task, questions)``, which returns one score per question, and
-        ``answers`` limits how many are asked: a share of all up to 1, a number above.
+        Without a rule, that of `stop_when` is used. If ``evaluate`` raises, the cell has failed.
+
+        Args:
+            evaluate: A function of (checkpoint, task) that returns a score, (score, standard error)
+                or a mapping of both; by question, of (checkpoint, task, questions), a list of scores.
+            share: Share of all cells.
+            answers: By question: a share of all answers up to 1, a number above.
+            budget: Total cost.
+            loss: Expected loss at which to end, in units of the score.
+            loss_per_cost: Expected loss per unit of remaining cost at which to end.
+            workers: Cells at once; more than one run in worker processes.
+            gpus_per_worker: Devices of each worker.
+            timeout: Seconds after which no further cell starts.
+            time_limit: Seconds that one cell may take.
+            progress: None shows it on a terminal and in a notebook; True also in a pipe.
+            ending: A function that returns True to end the run early.
         """
         if answers is not None:
+            if not is_race(self._ledger.refresh()):
+                raise StudyError(NO_QUESTIONS)
             share, budget = answer_limit(answers, share, budget)
         if any(value is not None for value in (share, budget, loss, loss_per_cost)):
             self.stop_when(share=share, budget=budget, loss=loss, loss_per_cost=loss_per_cost)
@@ -417,21 +444,25 @@ class Selection(Logged):
         request.check(self._ledger.refresh())
         created = self._ledger.history.created
         place = partial(self._folder, created)
-        run(self._ledger, _POLICY, request, place, lambda trial: None, progress)
+        card = run(self._ledger, _POLICY, request, place, lambda trial: None, progress)
         history = self.history
         failed = history.with_status("failed")
         if failed and not score_table(history).seen.any():
             raise StudyError(
                 f"all {len(failed)} cells tried failed; the last one: {failed[-1].message.strip()}"
             )
-        return recommendation(history)
+        answer = recommendation(history)
+        if card is not None:
+            card.show(self._repr_html_())
+            card.shows(answer)
+        return answer
 
     def _objective(self, evaluate: Callable[..., object]) -> Evaluation | QuestionEvaluation:
         history = self._ledger.refresh()
         if not is_race(history):
             return Evaluation(evaluate)
         settings = race_settings(history)
-        return QuestionEvaluation(evaluate, settings.tasks, settings.questions.sizes, settings.seed)
+        return QuestionEvaluation(evaluate, settings.tasks, settings.questions, settings.seed)
 
     def _next(self) -> Trial | Wait | Finish:
         return self._ledger.take(lambda: _POLICY, worker="")

@@ -2,17 +2,22 @@
 
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 
+from scrimp.checkpoint_selection.answer_book import pack_levels
+from scrimp.checkpoint_selection.answer_files import KnownAnswers
 from scrimp.checkpoint_selection.cell_policy import (
+    QuestionSettings,
     SelectionSettings,
     cell_space,
     empty_table,
     recorded_settings,
 )
 from scrimp.checkpoint_selection.question_policy import RACE
+from scrimp.checkpoint_selection.score_files import trainer_checkpoints
 from scrimp.checkpoint_selection.score_table import Checkpoint
-from scrimp.checkpoint_selection.selection import METRIC, Selection, plain_checkpoint
+from scrimp.checkpoint_selection.selection import METRIC, NO_QUESTIONS, Selection, plain_checkpoint
 from scrimp.checks import is_number, is_whole
 from scrimp.errors import StudyError
 from scrimp.json_values import Json, JsonObject, Scalar
@@ -45,9 +50,12 @@ class SelectionOptions(RunOptions, total=False):
     cost: Mapping[str, float] | None
     weights: Mapping[str, float] | None
     scales: Mapping[str, float] | None
+    groups: Mapping[str, Sequence[str]] | None
     directions: Mapping[str, Direction] | None
     ordered: bool
     load_cost: float
+    repeats: int
+    earlier: KnownAnswers | None
     method: str | Method | Mapping[str, object]
     use_stderr: bool
     tolerance: float
@@ -59,11 +67,12 @@ class SelectionOptions(RunOptions, total=False):
 def create_selection(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
     name: str,
     *,
-    checkpoints: Sequence[Checkpoint],
+    checkpoints: Sequence[Checkpoint] | Path,
     tasks: Sequence[str] | Mapping[str, int | None],
     cost: Mapping[str, float] | None = None,
     weights: Mapping[str, float] | None = None,
     scales: Mapping[str, float] | None = None,
+    groups: Mapping[str, Sequence[str]] | None = None,
     directions: Mapping[str, Direction] | None = None,
     ordered: bool = True,
     method: str | Method | Mapping[str, object] = "auto",
@@ -71,6 +80,8 @@ def create_selection(  # noqa: PLR0913 - the front door: every argument is a key
     tolerance: float = 0.002,
     answer: Literal["measured", "smooth"] = "measured",
     load_cost: float = 0.0,
+    repeats: int = 1,
+    earlier: KnownAnswers | None = None,
     storage: str | Storage | None = None,
     load_if_exists: bool = False,
     seed: int | None = None,
@@ -78,19 +89,32 @@ def create_selection(  # noqa: PLR0913 - the front door: every argument is a key
     """Create a selection, or with ``load_if_exists`` load the one of that name and add the
     checkpoints it lacks.
 
-    Checkpoints that are numbers are training steps; names are in the order of the run, unless
-    ``ordered=False``, as for different models. Per task, 1 by default: ``cost`` of one cell,
-    ``weights`` in the mean, ``scales`` (units of the scores). ``directions``: with {"perplexity":
-    "minimize"} lower is better, and the task counts with its negative in the mean. ``method`` may
-    have settings: "ei-icm:rank=full,diagonal=true,coordinate=log". ``use_stderr=False``: do not
-    count the standard errors you tell. ``tolerance``: how much worse than the best still counts as
-    best, in units of the score. ``answer="smooth"``: recommend the checkpoint with the best smooth
-    curve, measured or not, instead of the best mean score.
+    Args:
+        name: Name of the selection in its storage.
+        checkpoints: Training steps, or names in the order of the run; a Trainer's output folder
+            stands for the checkpoints in it.
+        tasks: Names of the benchmarks; with numbers of questions, ``{"arc": 1172}``, the selection
+            asks by question.
+        cost: Cost of one cell, or of one question, by task; 1 by default.
+        weights: Weight of each task in the mean; 1 by default.
+        scales: Unit of the scores of each task; 1 by default.
+        groups: ``{"mmlu": ["law", "physics"]}``: tasks of one benchmark, which share a level.
+        directions: ``{"perplexity": "minimize"}``: lower is better, and the task counts negatively.
+        ordered: False for checkpoints without an order, such as different models.
+        method: A name, with settings as in ``"ei-icm:rank=full"``; ``race`` by question.
+        use_stderr: False ignores the standard errors you tell.
+        tolerance: How much worse than the best still counts as best, in units of the score.
+        answer: ``"smooth"`` recommends the best of the smooth curve, measured or not.
+        load_cost: By question: cost of loading a checkpoint.
+        repeats: By question: answers whose mean is the score, where a repeated answer varies.
+        earlier: By question: answers of other models (`read_answers`), which mix easy and hard
+            questions in the order of asking.
+        storage: URL; by default the variable SCRIMP_STORAGE, then ``sqlite:///scrimp.db``.
+        load_if_exists: Load the selection of that name if there is one, instead of an error.
+        seed: Seed of all random choices; drawn at random by default.
 
-    ``tasks={"arc": 1172, "gsm8k": 1319}`` gives the number of questions of each task, and the
-    selection asks by question: `ask` returns (checkpoint, task, questions), and the method is
-    ``race``. None or 1 stands for a benchmark that is only run as a whole. ``cost`` is then per
-    question, and ``load_cost`` that of loading a checkpoint, in the same unit.
+    By question, `ask` returns (checkpoint, task, questions). None or 1 questions stand for a benchmark
+    that is only run as a whole. All questions are asked before any is repeated.
     """
     sizes = _sizes(tasks)
     place, asked = storage_at(storage), _method(read_method(method), sizes)
@@ -105,11 +129,12 @@ def create_selection(  # noqa: PLR0913 - the front door: every argument is a key
         "options": dict(asked.settings),
         "answer": answer,
     }
+    if groups:
+        settings["groups"] = {name: list(members) for name, members in groups.items()}
     if answer not in ("measured", "smooth"):
         raise StudyError(f"answer is {answer!r}; it must be 'measured' or 'smooth'")
     if sizes:
-        settings["questions"] = sizes
-        settings["load_cost"] = float(load_cost)
+        settings = {**settings, **_by_question(sizes, load_cost, repeats, earlier)}
     record: dict[str, Json] = {"name": asked.name, "settings": cast("JsonObject", settings)}
     labels = _labels(checkpoints)
     names = _task_names(tasks)
@@ -118,7 +143,7 @@ def create_selection(  # noqa: PLR0913 - the front door: every argument is a key
     problem = Problem(
         space=cell_space(labels, names),
         metrics={METRIC: "maximize"},
-        budget=Budget("question", 1, max(sizes.values())) if sizes else None,
+        budget=Budget("question", 1, repeats * max(sizes.values())) if sizes else None,
         seed=secrets.randbelow(2**31) if seed is None else seed,
     )
     created = beginning(name, problem, record, kind="selection")
@@ -147,7 +172,7 @@ def load_selection(name: str, *, storage: str | Storage | None = None) -> Select
 
 def select_checkpoint(
     evaluate: Callable[..., object],
-    checkpoints: Sequence[Checkpoint],
+    checkpoints: Sequence[Checkpoint] | Path,
     tasks: Sequence[str] | Mapping[str, int | None],
     *,
     share: float | None = None,
@@ -158,18 +183,26 @@ def select_checkpoint(
     """Find the best checkpoint by ``evaluate(checkpoint, task)`` on a ``share`` of all cells, a tenth
     by default.
 
-    With numbers of questions, ``tasks={"arc": 1172}``, ``evaluate(checkpoint, task, questions)``
-    returns one score per question, and ``answers`` limits how many are asked: a share of all answers
-    up to 1 (a hundredth by default), a number above. Further ``options`` go to `create_selection`
-    (cost, weights, method, ...) and `Selection.run` (budget, loss, workers, ...). Without a
-    ``storage`` the selection is kept in memory.
+    Args:
+        evaluate: A function of (checkpoint, task) that returns a score, or (score, standard error);
+            by question, of (checkpoint, task, questions), one score per question.
+        checkpoints: Training steps, or names in the order of the run.
+        tasks: Names of the benchmarks, or the number of questions of each: ``{"arc": 1172}``.
+        share: Share of all cells to evaluate; a tenth by default.
+        answers: By question: a share of all answers up to 1, a number above; 1 % by default.
+        seed: Seed of all random choices; drawn at random by default.
+        options: Further arguments of `create_selection` and `Selection.run`: cost, weights, method,
+            budget, loss, workers, ...; without a ``storage`` the selection is kept in memory.
 
     >>> select_checkpoint(lambda step, task: -abs(step - 7), range(10), ["a", "b"], share=0.8, seed=0).checkpoint
     7
     """
+    if answers is not None and not isinstance(tasks, Mapping):
+        raise StudyError(NO_QUESTIONS)
     given: dict[str, Any] = {**options}
     running = {name: given.pop(name) for name in RunOptions.__annotations__ if name in given}
-    limits = (share, answers, *(running.get(name) for name in ("budget", "loss", "loss_per_cost")))
+    others = ("budget", "loss", "loss_per_cost", "timeout")
+    limits = (share, answers, *(running.get(name) for name in others))
     if all(limit is None for limit in limits):
         share, answers = (None, 0.01) if isinstance(tasks, Mapping) else (0.1, None)
     name = str(given.pop("name", "selection"))
@@ -237,10 +270,42 @@ def _method(asked: Method, sizes: Mapping[str, int]) -> Method:
     return Method(find_method(asked.name, asked.settings).name, **asked.settings)
 
 
-def _labels(checkpoints: Sequence[Scalar]) -> tuple[Checkpoint, ...]:
+def _by_question(
+    sizes: Mapping[str, int], load_cost: float, repeats: int, earlier: KnownAnswers | None
+) -> QuestionSettings:
+    """Return the settings of a selection by question."""
+    settings: QuestionSettings = {"questions": sizes, "load_cost": _load_cost(load_cost)}
+    if not is_whole(repeats, 1):
+        raise StudyError(f"repeats is {repeats!r}; it must be a whole number of at least 1")
+    if repeats > 1:
+        settings["repeats"] = repeats
+    if earlier is not None:
+        settings["difficulty"] = {
+            task: pack_levels(levels)
+            for task, size in sizes.items()
+            if (levels := earlier.levels(task, size)) is not None
+        }
+    return settings
+
+
+def _load_cost(value: float) -> float:
+    if not is_number(value) or not 0 <= value < float("inf"):
+        raise StudyError(
+            f"load_cost is {value!r}; it must be a number of at least 0, in the unit of cost"
+        )
+    return float(value)
+
+
+def _labels(checkpoints: Sequence[Scalar] | Path) -> tuple[Checkpoint, ...]:
+    if isinstance(checkpoints, Path) or (
+        isinstance(checkpoints, str) and Path(checkpoints).is_dir()
+    ):
+        folder = Path(checkpoints)
+        return tuple(str(folder / name) for name in trainer_checkpoints(folder))
     if isinstance(checkpoints, str):
         raise StudyError(
-            f"checkpoints is the text {checkpoints!r}; give a list of names or training steps"
+            f"checkpoints is the text {checkpoints!r}, and no folder of that name exists; give a list"
+            " of names or training steps, or an output folder of the Hugging Face Trainer"
         )
     return tuple(plain_checkpoint(each) for each in checkpoints)
 

@@ -109,7 +109,7 @@ class Selector:
             else:
                 if means is None and not self.method.blind:
                     means, memory = self._means(table, busy, memory)
-                cell, why = self._chosen(means, known, candidates, rng)
+                cell, why = self._chosen(means, known, table.opened(known), candidates, rng)
                 reasons.append(why)
             busy.append(cell)
             if means is not None and len(busy) < total:
@@ -183,13 +183,18 @@ class Selector:
         return means, Fit(whole_at(fitted.state, "cells"), dict(fitted.state))
 
     def _chosen(
-        self, means: RowMeans | None, known: Mask, candidates: Mask, rng: np.random.Generator
+        self,
+        means: RowMeans | None,
+        known: Mask,
+        opened: Mask,
+        candidates: Mask,
+        rng: np.random.Generator,
     ) -> tuple[Cell, BestCell]:
         """Return the method's choice with its reason."""
         assert self.method.choice is not None
         opens = False
         if self.method.opens and int(known.sum()) % self.method.opens == 0:
-            new = candidates & ~known.any(axis=0)
+            new = candidates & ~opened
             if new.any():
                 candidates, opens = new, True
         cell, value = self.method.choice(means, candidates, rng)
@@ -217,7 +222,8 @@ class Selector:
         if self.settings.stderr:
             noise = np.nan_to_num(np.square(table.errors[rows, columns]), nan=0.0)
         place = positions(table, self.method.coordinate)
-        return GridData(place, rows, columns, table.scores[rows, columns], table.scales, noise)
+        values = table.scores[rows, columns]
+        return GridData(place, rows, columns, values, table.scales, noise, table.groups)
 
 
 def _reordered(table: ScoreTable, order: Index) -> ScoreTable:

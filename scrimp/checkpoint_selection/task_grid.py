@@ -36,7 +36,8 @@ class GridData:
     """n observed cells of a grid whose rows lie at ``positions``; a row may appear once per task.
 
     ``scales``: scores of task j are divided by scales[j] first, for tasks in different units.
-    ``noise``: known variances of the scores, which add to the fitted noise.
+    ``noise``: known variances of the scores, which add to the fitted noise. ``groups``: the benchmark of
+    each task, where tasks of one benchmark share a level.
     """
 
     positions: Array  # (K,): any coordinate; mapped to [0, 1]
@@ -45,14 +46,15 @@ class GridData:
     values: Array  # (n,)
     scales: Array  # (J,)
     noise: Array | None = None  # (n,)
+    groups: Index | None = None  # (J,)
 
 
 @dataclass(frozen=True)
 class ScoreUnits:
-    """Model units: (y / scale_j - offset) / unit. ``level`` is the prior variance of a task's level
-    in these units."""
+    """Model units: (y / scale_j - offset_j) / unit. ``level`` is the prior variance of a task's level
+    in these units. The offset is one number, or one per task where tasks share levels (J,)."""
 
-    offset: float
+    offset: float | Array
     unit: float
     level: float
 
@@ -80,6 +82,21 @@ def measure_units(values: Array, tasks: Index, task_count: int) -> ScoreUnits:
     square = (within + 2.0 * (0.15 * between) ** 2) / (float((counts[opened] - 1).sum()) + 2.0)
     unit = float(np.sqrt(square))
     return ScoreUnits(float(centres.mean()), unit, 4.0 * max(between / unit, 3.0) ** 2)
+
+
+def group_units(values: Array, tasks: Index, groups: Index) -> ScoreUnits:
+    """Return units where tasks of a group share a level: spread and offsets are those of the groups.
+
+    Once every group has a cell, the level of a task lies within one unit of that of its group; until
+    then it is as free as that of a task.
+    """
+    count = int(groups.max()) + 1
+    own = groups[tasks]
+    units = measure_units(values, own, count)
+    cells = np.bincount(own, minlength=count)
+    sums = np.bincount(own, weights=values, minlength=count)
+    offsets = np.where(cells > 0, sums / np.maximum(cells, 1), units.offset)
+    return ScoreUnits(offsets[groups], units.unit, 1.0 if cells.all() else units.level)
 
 
 @dataclass(frozen=True)
@@ -145,7 +162,11 @@ class TaskGrid:
     def fit(self, data: GridData, start: Mapping[str, Json] | None = None) -> FittedTaskGrid:
         """Fit hyperparameters by maximum a posteriori with L-BFGS, from the ``state`` of an earlier
         fit if there is one."""
-        units = measure_units(data.values / data.scales[data.tasks], data.tasks, len(data.scales))
+        scaled_values = data.values / data.scales[data.tasks]
+        if data.groups is None:
+            units = measure_units(scaled_values, data.tasks, len(data.scales))
+        else:
+            units = group_units(scaled_values, data.tasks, data.groups)
         cells, task_count = _cells(data, units), len(data.scales)
         positions = _unit_interval(data.positions)
         vector = self.model.parameters(task_count)
@@ -188,7 +209,12 @@ class TaskGrid:
         values = self.model.parameters(len(data.scales)).from_json(state.get("parameters"))
         if values is None:
             values = self._start(len(data.scales), state)
-        units = ScoreUnits(*(number_at(state, name) for name in ("offset", "unit", "level")))
+        offset: float | Array
+        if isinstance(state.get("offset"), Sequence):
+            offset = np.array(numbers_at(state, "offset"))
+        else:
+            offset = number_at(state, "offset")
+        units = ScoreUnits(offset, number_at(state, "unit"), number_at(state, "level"))
         return self._fitted(data, values, units, whole_at(state, "cells"))
 
     def _start(self, task_count: int, state: JsonObject | None) -> Array:
@@ -210,7 +236,7 @@ class TaskGrid:
         prior, _ = self.model.prior(values, positions, task_count, units.level)
         state: JsonObject = {
             "cells": cells_at_fit,
-            "offset": units.offset,
+            "offset": units.offset if isinstance(units.offset, float) else units.offset.tolist(),
             "unit": units.unit,
             "level": units.level,
             "parameters": self.model.parameters(task_count).to_json(values),
@@ -254,7 +280,8 @@ def _resized(named: JsonObject, task_count: int) -> dict[str, Sequence[float]]:
 
 def _cells(data: GridData, units: ScoreUnits) -> GridCells:
     scales = data.scales[data.tasks]
-    values = (data.values / scales - units.offset) / units.unit
+    offsets = units.offset if isinstance(units.offset, float) else units.offset[data.tasks]
+    values = (data.values / scales - offsets) / units.unit
     noise = np.zeros(len(values)) if data.noise is None else data.noise
     known = noise / np.square(scales * units.unit)
     return group_cells(data.rows, data.tasks, values, known, len(data.scales))

@@ -272,8 +272,11 @@ def checkpoints_command(  # noqa: PLR0913 - the options of a command
 def answers_command(  # noqa: PLR0913 - the options of a command
     tables: Annotated[list[Path], typer.Argument(help="Tables of answers (.npz).")],
     methods: Annotated[
-        str, typer.Option(help="auto, halving, ucb-e, uniform, cells; separated by commas.")
-    ] = "auto,halving,ucb-e,uniform,cells",
+        str,
+        typer.Option(
+            help="auto, margins, halving, smooth, ucb-e, uniform, cells; separated by commas."
+        ),
+    ] = "auto,halving,smooth,ucb-e,uniform,cells",
     shares: Annotated[
         str, typer.Option(help="Shares of all answers, separated by commas.")
     ] = "0.005,0.01,0.02,0.05",
@@ -294,6 +297,29 @@ def answers_command(  # noqa: PLR0913 - the options of a command
     _run(cells, out, processes, as_json, answer_summary)
 
 
+@bench_app.command("llm")
+def llm_command(  # noqa: PLR0913 - the options of a command
+    trials: Annotated[Path, typer.Option(help="File of recorded trainings (.csv).")],
+    methods: MethodsOption = "gp,tpe,random",
+    seeds: SeedsOption = 4,
+    hours: Annotated[float, typer.Option(help="Time to tune, in hours of training.")] = 24.0,
+    plugin: PluginOption = None,
+    out: OutOption = None,
+    processes: ProcessesOption = 2,
+    keep: KeepOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Replay a day of tuning a language model, where trainings run out of memory at their real cost.
+
+    Example: scrimp bench llm --trials gpt50m_trials.csv --methods gp,tpe,random --seeds 4 --hours 24
+    --out results.jsonl
+    """
+    from scrimp.bench.llm_suite import llm_cells, llm_summary
+
+    cells = llm_cells(trials, method_list(methods), seeds, hours)
+    _run(_keeping(cells, keep), out, processes, as_json, llm_summary)
+
+
 @bench_app.command("speed")
 def speed_command(
     sizes: Annotated[
@@ -308,7 +334,7 @@ def speed_command(
 
     Example: scrimp bench speed --sizes 50,100,200,500,1000 --out results.jsonl
     """
-    from scrimp.bench.speed_suite import speed_cells, speed_summary
+    from scrimp.bench.regret_suite import speed_cells, speed_summary
 
     listed = [_number(part, int, "50,100") for part in _names(sizes)]
     _run(speed_cells(method_list(methods), listed), out, 1, as_json, speed_summary)

@@ -5,6 +5,9 @@ import ipaddress
 import os
 import secrets
 import socket
+import sys
+import threading
+import webbrowser
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -30,7 +33,7 @@ MAX_TOKEN_FILE_BYTES = 10_000
 REMEDY = "make one with `openssl rand -hex 24`, or give none to have one generated and printed"
 
 
-def dashboard_command(
+def dashboard_command(  # noqa: PLR0913 - the options of a command
     storage: Annotated[
         list[str] | None,
         typer.Option(
@@ -60,15 +63,19 @@ def dashboard_command(
         bool,
         typer.Option("--no-token", help="Let every user of this machine in without a token."),
     ] = False,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Open no browser, only print the link.")
+    ] = False,
 ) -> None:
     """Serve live web pages for the studies of one or several storages. The pages make no request to
     any other machine.
 
-    Prints a link with a random token; set your own with a file or an environment variable.
+    Prints a link with a random token, and opens it on a desktop; set your own token with a file or
+    an environment variable.
 
     Example: scrimp dashboard --storage sqlite:///scrimp.db --port 8080
     """
-    if any(find_spec(package) is None for package in ("fastapi", "jinja2", "uvicorn")):
+    if any(find_spec(package) is None for package in ("fastapi", "jinja2", "plotly", "uvicorn")):
         raise StudyError(
             "the dashboard needs the extra scrimp[dashboard], which is not installed;"
             " pip install 'scrimp[dashboard]'"
@@ -91,17 +98,36 @@ def dashboard_command(
                 f"{WRITE_VARIABLE} and {READ_VARIABLE} are the same, so every reader could change"
                 " studies; choose two different tokens"
             )
-    places = _opened(storage)
-    listening = _bound(host, port)
+    listening = bound(host, port)
     address = f"http://{'[' + host + ']' if ':' in host else host}:{listening.getsockname()[1]}/"
+    # Opening storages and loading the server can take seconds; requests wait for them.
     echo(f"{address}{queries[0]}")
     if not no_token:
         echo(f"read only: {address}{queries[1]}")
+    places = _opened(storage)
     echo(f"serving {', '.join(place.url for place in places)}; Ctrl-C stops the server")
-    # Loading the server takes seconds, so the links are printed first; requests wait for it.
+    once = None
+    if here and not no_browser and on_desktop():
+        # Other users of this machine can read the arguments of the browser's process.
+        once = None if no_token else secrets.token_urlsafe(24)
+        _open_browser(address if once is None else f"{address}?token={once}")
     from scrimp.dashboard.server import Secrets, serve
 
-    serve(places, listening, Secrets(None, None) if no_token else Secrets(write, read, here))
+    tokens = Secrets(None, None) if no_token else Secrets(write, read, here, once)
+    serve(places, listening, tokens)
+
+
+def on_desktop() -> bool:
+    """True if this is a terminal on a desktop, where a browser can be opened."""
+    if not sys.stdout.isatty() or "SSH_CONNECTION" in os.environ:
+        return False
+    shown = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    return shown or sys.platform in ("darwin", "win32")
+
+
+def _open_browser(link: str) -> None:
+    """Open a link in the browser of the desktop, without waiting for it."""
+    threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
 
 
 def _opened(urls: list[str] | None) -> list[Storage]:
@@ -125,7 +151,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _bound(host: str, port: int) -> socket.socket:
+def bound(host: str, port: int) -> socket.socket:
     """Listen on a port; the error names a remedy if that fails."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]

@@ -26,12 +26,12 @@ NEEDED = (
     "scipy",
     "threadpoolctl",
     "msgspec",
-    "plotly",
     "typer",
     "rich",
     "cloudpickle",
 )
 OPTIONAL = {
+    "plotly": "plots; pip install 'scrimp[plots]'",
     "psycopg": "PostgreSQL; pip install 'scrimp[postgres]'",
     "fastapi": "the dashboard; pip install 'scrimp[dashboard]'",
     "jinja2": "the dashboard; pip install 'scrimp[dashboard]'",
@@ -39,8 +39,8 @@ OPTIONAL = {
     "ray": "clusters under Ray; pip install 'scrimp[ray]'",
     "pandas": "study.dataframe(); pip install pandas",
     "pyarrow": "Parquet files; pip install pyarrow",
-    "scikit-learn": "scrimp bench make and ScrimpSearchCV; pip install 'scrimp[bench]'",
-    "kaleido": "figures as PNG and SVG; pip install kaleido",
+    "scikit-learn": "scrimp bench make and ScrimpSearchCV; pip install 'scrimp[sklearn]'",
+    "kaleido": "figures as PNG, SVG and PDF; pip install kaleido",
 }
 
 
@@ -146,4 +146,5 @@ def _reachable(url: str) -> Finding:
         count = len(storage_at(url).names())
     except ScrimpError as error:
         return Finding("storage", "wrong", str(error))
-    return Finding("storage", "ok", f"{without_secrets(url)} with {count} studies")
+    held = "1 study" if count == 1 else f"{count} studies"
+    return Finding("storage", "ok", f"{without_secrets(url)} with {held}")

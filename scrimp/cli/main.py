@@ -44,6 +44,9 @@ _COMMANDS = {
     "verify": ("manage:verify_command", "Check the logs of a storage for damage."),
     "backup": ("manage:backup_command", "Copy studies to another storage, or update the copy."),
     "dashboard": ("dashboard:dashboard_command", "Serve live web pages for the studies."),
+    "serve": ("serve:serve_command", "Serve studies over HTTP to workers and programs."),
+    "mcp": ("mcp:mcp_command", "Serve studies to agents (Model Context Protocol)."),
+    "token": ("serve:token_app", "Make, list and revoke tokens of a server."),
     "key": ("run:key_app", "Make key pairs, so that workers run only signed studies."),
     "bench": ("bench:bench_app", "Compare methods on functions and tables."),
     "doctor": ("doctor:doctor_command", "Check versions, optional packages and the storage."),
@@ -146,8 +149,8 @@ def main() -> None:
     debug = "--debug" in sys.argv
     # The progress display prints failures.
     logging.getLogger("scrimp").addHandler(logging.NullHandler())
-    if "dashboard" in sys.argv:
-        # The dashboard draws in threads of its own. Threads of the linear algebra would wait for
+    if "dashboard" in sys.argv or "serve" in sys.argv:
+        # These draw and decide in threads of their own. Threads of the linear algebra would wait for
         # each other: ten times the CPU time on two busy cores.
         for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
             os.environ.setdefault(name, "1")

@@ -160,7 +160,7 @@ def export_command(
         echo(f"wrote {len(history.trials)} trials to {out}")
 
 
-def import_command(
+def import_command(  # noqa: PLR0913 - the options of a command
     file: Annotated[
         str,
         typer.Argument(
@@ -182,20 +182,27 @@ def import_command(
     params: Annotated[
         str, typer.Option(help="CSV and JSON: columns of parameters, separated by commas.")
     ] = "",
+    when: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="A condition that cannot be inferred: 'momentum: opt=sgd'. May be repeated.",
+        ),
+    ] = None,
     storage: StorageOption = DEFAULT_URL,
 ) -> None:
-    """Make studies from past results, so that new studies can learn from them.
+    """Make studies from past results, to continue them or to learn from them. Conditions (a parameter
+    that exists only for some values of another) are inferred from the trials and printed.
 
     Example: scrimp import old.csv --study old --metric val_error --storage sqlite:///scrimp.db
     """
     from scrimp.formats.imports import read_results, read_server, store_results
+    from scrimp.formats.inferred_conditions import read_condition
     from scrimp.formats.result_folders import ImportSettings
 
-    if "://" in file:
-        found = read_server(file)
-    else:
-        chosen = ImportSettings(metric, direction, tuple(words_of(params)))
-        found = read_results(Path(file), chosen)
+    conditions = dict(read_condition(text) for text in when or ())
+    chosen = ImportSettings(metric, direction, tuple(words_of(params)), conditions)
+    found = read_server(file, chosen) if "://" in file else read_results(Path(file), chosen)
     if study is not None and len(found) > 1:
         names = ", ".join(one.name for one in found)
         raise StudyError(

@@ -94,12 +94,13 @@ def plot_command(  # noqa: PLR0913 - options of a command
     storage: StorageOption = DEFAULT_URL,
     plugin: PluginOption = None,
 ) -> None:
-    """Write a figure of a study to a file: html, png, svg or json. PNG and SVG need kaleido.
+    """Write a figure of a study to a file: html, json, png, svg or pdf. Images need kaleido.
 
     Figures: history, curves, rungs, spending, parallel, slice, contour, importance, timeline, edf,
     compare, surrogate, source_weights, regret; for several metrics: front, front_history,
     trade_offs, attainment; for selections: selection_grid, selection_curve, selection_confidence,
-    selection_correlations.
+    selection_correlations; for those by question: selection_race, selection_scores,
+    selection_tasks, selection_saved.
 
     Example: scrimp plot digits importance --out importance.html
     """

@@ -17,6 +17,7 @@ from scrimp.cli.show import show_best
 from scrimp.display.study_words import failure_line, summary_line
 from scrimp.errors import BrokenObjective, ObjectiveError, StudyError
 from scrimp.executors.clock import stopwatch
+from scrimp.executors.process_tree import hidden_secrets
 from scrimp.executors.sigterm import ends_on_request
 from scrimp.formats.study_file import StudyPlan, plan_of_options, read_study_file
 from scrimp.formats.toml_reading import default_name, read_budget_text
@@ -29,6 +30,7 @@ from scrimp.study.signing import (
     PRIVATE,
     PUBLIC,
     SignedOnly,
+    configured,
     is_signed,
     new_pair,
     public_keys,
@@ -139,7 +141,8 @@ def run_command(  # noqa: PLR0913 - the options of a command
     named = f"study {plan.name!r} in {without_secrets(place.url)}"
     echo(f"{named} {note}; method {study.method}", err=True)
     begin = Beginning(plan.objective, plan.run, place, key)
-    _run(study, file, place.url, as_json, lambda: carry_out(study, begin))
+    with hidden_secrets():
+        _run(study, file, place.url, as_json, lambda: carry_out(study, begin))
 
 
 def _plan(words: list[str], options: Mapping[str, object]) -> tuple[StudyPlan, str]:
@@ -178,7 +181,8 @@ def _run(study: Study, file: str, url: str, as_json: bool, carry_out: Callable[[
         raise typer.Exit(1) from None
     history = study.history
     record = StudyRecord.of(history, seconds=stopwatch() - began)
-    echo(printable(summary_line(record)), err=True)
+    if not sys.stderr.isatty():  # where the live display stands
+        echo(printable(summary_line(record)), err=True)
     if as_json:
         echo(json.dumps(record.best))
     else:
@@ -266,7 +270,7 @@ def worker_command(  # noqa: PLR0913 - options of a command
 
     Example: scrimp worker digits --storage postgresql://ann@db.example/hpo
     """
-    keys = trusted_keys(public_key)
+    keys, private = trusted_keys(public_key), configured(PRIVATE)
     if checkpoints is not None:
         os.environ["SCRIMP_CHECKPOINTS"] = str(checkpoints)
     place = storage_at(storage)
@@ -279,9 +283,11 @@ def worker_command(  # noqa: PLR0913 - options of a command
         )
     began = stopwatch()
     # The space of a changed study could hand any text to a function named here.
-    signed = SignedOnly(place.identity(), lambda: trusted_keys(public_key)) if keys else None
+    signed = (
+        SignedOnly(place.identity(), lambda: trusted_keys(public_key, private)) if keys else None
+    )
     _check_signature(loaded, signed, objective is None)
-    with ends_on_request() as ending:
+    with hidden_secrets(), ends_on_request() as ending:
         request = Run(
             objective=resolved(record),
             workers=workers,

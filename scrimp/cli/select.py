@@ -3,9 +3,9 @@ elsewhere, and what the model predicts of the others."""
 
 import csv
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -88,6 +88,10 @@ def next_command(  # noqa: PLR0913 - the options of a command
         bool,
         typer.Option("--use-stderr/--ignore-stderr", help="Count the standard errors in the file."),
     ] = True,
+    answer: Annotated[
+        Literal["measured", "smooth"],
+        typer.Option(help="Recommend by the scores measured, or by the smooth curve."),
+    ] = "measured",
     as_json: JsonOption = False,
 ) -> None:
     """Read the scores so far, and print the next cells to run and the checkpoint to take now.
@@ -97,8 +101,6 @@ def next_command(  # noqa: PLR0913 - the options of a command
 
     Example: scrimp select next scores.csv --count 4 --cost mmlu=9.0 --share 0.1
     """
-    from dataclasses import replace
-
     import numpy as np
 
     from scrimp.checkpoint_selection.cell_policy import CellStopRule, stop_reason
@@ -112,7 +114,9 @@ def next_command(  # noqa: PLR0913 - the options of a command
     table = table.with_directions(directions(direction))
     table = replace(table, steps=None) if unordered else table
     planned = None if share is None else max(round(share * table.scores.size), 1)
-    settings = SelectorSettings(asked.name, seed, planned, use_stderr, options=asked.settings)
+    settings = SelectorSettings(
+        asked.name, seed, planned, use_stderr, answer=answer, options=asked.settings
+    )
     selector, decision = Selector(settings), CellDecision(())
     enough = stop_reason(CellStopRule(share=share), table, None)
     if enough is None:
@@ -125,11 +129,11 @@ def next_command(  # noqa: PLR0913 - the options of a command
     named = [dict(zip(keys, table.label(cell), strict=True)) for cell in decision.cells]
     # The model that decided also recommends.
     with one_thread():
-        answer = selector.recommend(table, decision.fit)
+        found = selector.recommend(table, decision.fit)
     if as_json:
-        echo(json.dumps({"recommendation": recommendation_record(answer), "next": named}))
+        echo(json.dumps({"recommendation": recommendation_record(found), "next": named}))
         return
-    print_recommendation(answer, table)
+    print_recommendation(found, table)
     for cell in named:
         echo(f"next: {cell['task']} of checkpoint {cell['checkpoint']}")
     if not named:
@@ -164,6 +168,7 @@ def run_command(
         cells = len(plan.question["checkpoints"]) * len(plan.question["tasks"])
         echo(f"{file} is valid: selection {plan.name!r} with {cells} cells")
         return
+    plan = _with_evaluator(plan)
     place = storage_at(storage if storage is not None else plan.storage)
     selection = create_selection(plan.name, storage=place, load_if_exists=True, **plan.question)
     if plan.scores is not None:
@@ -181,10 +186,32 @@ def run_command(
         raise typer.Exit(1)
 
 
+def _with_evaluator(plan: SelectionPlan) -> SelectionPlan:
+    """Return the plan with lm-evaluation-harness and known answers in place of its command."""
+    if plan.lm_eval is not None:
+        from scrimp.integrations.lm_eval import LmEval
+
+        harness, question = LmEval(**plan.lm_eval), dict(plan.question)
+        if not isinstance(question["tasks"], dict):
+            question["tasks"] = harness.questions(question["tasks"])
+        plan = replace(plan, command=harness, question=question)
+    if plan.answers is not None:
+        from scrimp.checkpoint_selection.answer_files import read_answers
+        from scrimp.executors.command_line import Command
+
+        if isinstance(plan.command, Command):
+            raise StudyError(
+                'answers = … is for selections by question; give tasks = {"arc": 1172}'
+            )
+        plan = replace(plan, command=replace(read_answers(plan.answers), otherwise=plan.command))
+    return plan
+
+
 def _carry_out(selection: "Selection", plan: "SelectionPlan") -> bool:
     """Run the plan; False if it was interrupted."""
     from scrimp.executors.sigterm import ends_on_request
 
+    assert plan.command is not None
     with ends_on_request() as ending:
         try:
             selection.run(plan.command, ending=ending, **plan.run)
@@ -368,7 +395,7 @@ def show_selection(history: "History", as_json: bool) -> None:
         "tasks": list(table.tasks),
         "cells": cell_counts(history),
         "recommendation": recommendation_record(answer),
-        "trials": [_cell_record(history, trial) for trial in history.trials],
+        "trials": [_cell_record(history, trial, table) for trial in history.trials],
     }
     if as_json:
         echo(json.dumps(record))
@@ -380,9 +407,12 @@ def show_selection(history: "History", as_json: bool) -> None:
 
 def print_recommendation(answer: "Recommendation", table: "ScoreTable") -> None:
     """Print the recommendation as text."""
-    measured, failed = int(table.seen.sum()), int(table.failed.sum())
-    note = f", {failed} failed" if failed else ""
-    echo(f"measured {measured} of {table.scores.size} cells{note}; cost so far {answer.spent:g}")
+    if answer.asked is None:
+        measured, failed = int(table.seen.sum()), int(table.failed.sum())
+        note = f", {failed} failed" if failed else ""
+        echo(
+            f"measured {measured} of {table.scores.size} cells{note}; cost so far {answer.spent:g}"
+        )
     echo(str(answer))
 
 
@@ -410,14 +440,20 @@ def cell_counts(history: "History") -> dict[str, int]:
     return {status: count for status, count in history.counts.items() if count}
 
 
-def _cell_record(history: "History", trial: "Trial") -> dict[str, object]:
+def _cell_record(history: "History", trial: "Trial", table: "ScoreTable") -> dict[str, object]:
     error = trial.message if trial.status in ("failed", "stale") else ""
     stderr = None if trial.last is None else trial.last.stderr.get(history.problem.metric)
     return {
         "id": trial.id,
         "status": trial.status,
         **trial.config,
-        "score": trial.value,
+        "score": _whole_score(trial, table) if history.problem.budget else trial.value,
         "stderr": stderr,
         "error": error,
     }
+
+
+def _whole_score(trial: "Trial", table: "ScoreTable") -> float | None:
+    """Return the mean of all answers of a cell by question; the trial has that of the latest part."""
+    cell = table.cell(trial.config["checkpoint"], str(trial.config["task"]))
+    return float(table.scores[cell]) if table.seen[cell] else None

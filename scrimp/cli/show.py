@@ -22,7 +22,7 @@ from scrimp.display.trial_columns import (
     selected_trials,
     trial_table,
 )
-from scrimp.errors import ScrimpError
+from scrimp.errors import ScrimpError, StudyError
 from scrimp.json_values import Scalar
 from scrimp.study.outcomes import nothing_found
 from scrimp.study.studies import DEFAULT_URL, read_history, storage_at
@@ -100,7 +100,7 @@ def show_command(  # noqa: PLR0913 - the options of a command
 
 def _show_head(record: StudyRecord) -> None:
     """Print the facts of the study as a whole."""
-    method, states = method_words(record.method_record), states_words(record.counts)
+    method, states = method_words(record.method_record, record.kind), states_words(record.counts)
     say(f"{record.name}: {record.goal} with {method}  ·  {states}")
     if record.method_reason.startswith("auto"):
         say(f"method: {record.method_reason}")
@@ -112,6 +112,11 @@ def _show_head(record: StudyRecord) -> None:
     show_best(record)
     if record.problem.budget is not None:
         say(f"spent: {spent_words(record).replace(' spent', '', 1)}")
+    if record.unfit:
+        say(
+            f"not in the space: {len(record.unfit)} of {len(record.trials)} trials; models do not"
+            " learn from them"
+        )
     if record.note:
         say(f"note: {record.note}")
     for name, value in record.attributes.items():
@@ -212,13 +217,19 @@ def _bytes(count: int) -> str:
     return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
 
 
-def explain_command(
+def explain_command(  # noqa: PLR0913 - the options of a command
     study: StudyArgument,
     trial: Annotated[
         int | None,
         typer.Argument(
             metavar="TRIAL",
             help="Number of the trial; by default the best one, or the knee of the front.",
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            help="In a selection by question: why this checkpoint was eliminated, or not."
         ),
     ] = None,
     storage: StorageOption = DEFAULT_URL,
@@ -235,6 +246,9 @@ def explain_command(
     """
     from scrimp.explain.reasons import explain
 
+    if checkpoint is not None:
+        _explain_checkpoint(read_history(study, storage), checkpoint, as_json)
+        return
     explanation = explain(read_history(study, storage), trial)
     if as_json:
         echo(json.dumps(explanation.to_json()))
@@ -245,6 +259,22 @@ def explain_command(
     if not details and count:
         each = "s; --details shows each" if count > 1 else "; --details shows it"
         say(f"({count} decision{each})")
+
+
+def _explain_checkpoint(history: History, checkpoint: str, as_json: bool) -> None:
+    """Print where a checkpoint of a selection by question stands; a number is a training step."""
+    from scrimp.checkpoint_selection.question_policy import is_race, race_settings
+    from scrimp.explain.race_words import checkpoint_lines
+
+    if not is_race(history):
+        raise StudyError("--checkpoint is for selections by question; give the number of a trial")
+    known = {str(name): name for name in race_settings(history).checkpoints}
+    lines = checkpoint_lines(history, known.get(checkpoint, checkpoint))
+    if as_json:
+        echo(json.dumps({"checkpoint": checkpoint, "lines": lines}))
+        return
+    for line in lines:
+        say(line)
 
 
 def replay_command(

@@ -1,4 +1,4 @@
-"""The dashboard's actions: pause, stop and resume a study, retry failed trials, enqueue a
+"""The dashboard's actions: create a study, pause, stop and resume it, retry failed trials, enqueue a
 configuration, record a result, write notes, delete studies."""
 
 import math
@@ -7,16 +7,22 @@ from urllib.parse import parse_qsl, quote
 
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import RedirectResponse
+from fastapi.responses import RedirectResponse, Response
 
 from scrimp.dashboard.book import Mark, Shelf, given_marks, whole
-from scrimp.errors import ConfigError, ReportError, StudyError
+from scrimp.dashboard.render import page
+from scrimp.errors import ConfigError, ReportError, ScrimpError, StudyError
+from scrimp.executors.clock import wall_clock
+from scrimp.formats.study_file import outline_of, read_outline
+from scrimp.formats.toml_reading import read_budget_text
 from scrimp.json_values import Config
 from scrimp.space.parameter import Constant, Float, Int
 from scrimp.space.space import Space
+from scrimp.space.space_text import read_space_text
 from scrimp.study.decisions import room_for_trials
-from scrimp.study.studies import delete_study
+from scrimp.study.studies import create_study, delete_study
 from scrimp.study.study import Study
+from scrimp.study_log.events import StudyChanged
 from scrimp.study_log.record import StudyRecord
 
 router = APIRouter()
@@ -92,6 +98,60 @@ async def note(request: Request) -> RedirectResponse:
             study.set_user_attr(form["attribute"], form.get("setting") or None, trial=trial)
 
     return await _act(request, form, act, "noted")
+
+
+@router.post("/create")
+async def create(request: Request) -> Response:
+    """Create a study from a form or a study file that names no code; show the form again with the
+    mistakes if there are any."""
+    form = await _form(request)
+    shelf: Shelf = request.app.state.shelf
+    at = form.get("at", "")
+    book = shelf.book(at)
+
+    def work() -> str:
+        text = form.get("toml", "")
+        outline = read_outline(text) if text.strip() else outline_of(_record(form))
+        if outline.name in book.names():
+            raise StudyError(f"there is a study {outline.name!r} already; choose another name")
+        create_study(outline.name, storage=book.storage, **outline.question)
+        limits = StudyChanged(totals=outline.totals, time=wall_clock())
+        book.storage.open(outline.name).append([limits])
+        return outline.name
+
+    try:
+        name = await run_in_threadpool(work)
+    except ScrimpError as error:
+        return page(
+            request,
+            "new.html",
+            400,
+            error=str(error),
+            given=form,
+            urls=shelf.urls,
+            at=whole(at or "0"),
+        )
+    place = f"at={quote(at, safe='')}&" if at else ""
+    return RedirectResponse(f"/study?{place}name={quote(name, safe='')}&done=created", 303)
+
+
+def _record(form: Mapping[str, str]) -> dict[str, object]:
+    """Return the fields of the form as the record of a study file; empty fields are left out."""
+    given = {key: value.strip() for key, value in form.items() if value.strip()}
+    record: dict[str, object] = {
+        key: given[key] for key in ("name", "metric", "direction", "method") if key in given
+    }
+    if "space" in given:
+        record["space"] = read_space_text(given["space"].splitlines())
+    if "budget" in given:
+        record["budget"] = read_budget_text(given["budget"])
+    for key in ("seed", "n_trials"):
+        if key in given:
+            number = whole(given[key])
+            if number is None:
+                raise StudyError(f"{key} is {given[key][:100]!r}; give a whole number")
+            record |= {"seed": number} if key == "seed" else {"run": {key: number}}
+    return record
 
 
 @router.post("/delete")

@@ -7,7 +7,9 @@ history shares its parts with the shorter one: a request that comes while a figu
 moment for the update, and otherwise shows the previous state.
 """
 
+import logging
 import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -18,10 +20,20 @@ from scrimp.errors import ScrimpError, StudyError
 from scrimp.storage.store import Storage
 from scrimp.study.studies import load_any
 from scrimp.study.study import Study
-from scrimp.study_log.best_path import BEST_PATH
+from scrimp.study_log.record import StudyRecord
+from scrimp.study_log.study_so_far import BEST_PATH
+
+logger = logging.getLogger("scrimp")
+
+MAX_OPEN_STUDIES = 200
+"""Studies of a storage whose logs are kept in memory; those not looked at for longest are closed."""
 
 READ_SECONDS = 0.5
 """Time that a page waits for a study's log."""
+
+
+_READING = threading.BoundedSemaphore(3)
+"""Lets a few logs be read at a time, so that a list of many leaves time for other requests."""
 
 
 class OpenStudy:
@@ -37,11 +49,20 @@ class OpenStudy:
 
     def _read(self, name: str, storage: Storage) -> None:
         try:
-            study = load_any(name, storage=storage)
+            with _READING:
+                study = load_any(name, storage=storage)
             # Computed from the whole log the first time, and followed from then on.
             study.history.derive(BEST_PATH)
+            _ = StudyRecord.of(study.history).hints
         except ScrimpError as error:
             self.error = error
+        except Exception as error:
+            # Without an error, its pages would wait for this thread for ever.
+            logger.exception("study %r cannot be read", name)
+            self.error = StudyError(
+                f"study {name!r} cannot be read ({type(error).__name__}); `scrimp verify` checks its"
+                " log"
+            )
         else:
             self.study = study
 
@@ -63,7 +84,7 @@ class Book:
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
-        self._entries: dict[str, OpenStudy] = {}
+        self._entries: OrderedDict[str, OpenStudy] = OrderedDict()
         self._lock = threading.Lock()
 
     def names(self) -> list[str]:
@@ -104,6 +125,10 @@ class Book:
             entry = self._entries.get(name)
             if entry is None:
                 entry = self._entries[name] = OpenStudy(name, self.storage)
+            self._entries.move_to_end(name)
+            while len(self._entries) > MAX_OPEN_STUDIES:
+                # A request that still reads it keeps it alive.
+                self._entries.popitem(last=False)
         try:
             return entry, entry.wait(patience)
         except ScrimpError:

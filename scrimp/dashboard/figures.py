@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from fastapi import APIRouter, Request
@@ -13,6 +14,7 @@ from fastapi.responses import JSONResponse, Response
 from starlette.datastructures import QueryParams
 
 import scrimp.plots as plots
+from scrimp.checkpoint_selection.question_policy import is_race
 from scrimp.checkpoint_selection.selections import load_selection
 from scrimp.dashboard.book import Book, Shelf, book_of, given_marks, whole
 from scrimp.errors import ScrimpError, StudyError
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 router = APIRouter()
 
-LATER = 202
+NOT_READY_STATUS = 202
 """HTTP status while a log is read for the first time: the browser asks again."""
 
 MAX_CACHED_FIGURES = 64
@@ -44,7 +46,7 @@ def figure_json(request: Request, study: str, name: str) -> Response:
     book = book_of(request)
     with book.reading(study, 5.0) as opened:
         if opened is None:
-            return _message(f"the log of {study} is being read", LATER)
+            return _message(f"the log of {study} is being read", NOT_READY_STATUS)
         given = request.query_params
         key = (*_state(book, opened), name, str(given))
         if name in SELECTION:
@@ -65,7 +67,7 @@ def compared_json(request: Request, name: str) -> Response:
         ]
         studies = [study for _, study in opened if study is not None]
         if len(studies) < len(opened):
-            return _message("a log is being read", LATER)
+            return _message("a log is being read", NOT_READY_STATUS)
         over, log = request.query_params.get("over", "trials"), "log" in request.query_params
         draw = {
             "edf": lambda: plots.edf(*studies, log=log),
@@ -84,7 +86,7 @@ def _figure(study: Study, name: str, given: QueryParams) -> "Figure":
     if name not in FIGURES:
         raise StudyError(f"there is no figure {name!r}; choose one of {', '.join(FIGURES)}")
     settings: dict[str, object] = {}
-    if name in ("history", "front_history"):
+    if name in WITH_OVER:
         settings["over"] = given.get("over", "trials")
     if name in WITH_LOG:
         settings["log"] = "log" in given
@@ -151,10 +153,18 @@ HEADINGS = {
     "selection_curve": "Mean score of every checkpoint",
     "selection_confidence": "Confidence in the answer",
     "selection_correlations": "Correlation of tasks",
+    "selection_race": "Checkpoints in the race",
+    "selection_scores": "Scores on common questions",
+    "selection_tasks": "Tasks that discriminate",
+    "selection_saved": "Answers saved",
 }
 """Headings shown until a figure is drawn; other figures show their name."""
 
-SELECTION = ("selection_grid", "selection_curve", "selection_confidence", "selection_correlations")
+CELLS = ("selection_grid", "selection_curve", "selection_confidence", "selection_correlations")
+RACE = ("selection_race", "selection_scores", "selection_tasks", "selection_saved")
+SELECTION = (*CELLS, *RACE)
+"""Figures of selections: by cell, and by question."""
+
 APART = ("attainment", "compare", "regret")
 """Figures of several studies; no study's page shows them."""
 
@@ -164,8 +174,11 @@ OTHERS = tuple(name for name in plots.__all__ if name not in {*HEADINGS, *APART}
 WITH_LOG = ("history", "curves", "slice", "edf", "front", "metrics")
 """Figures whose axis of values can be logarithmic."""
 
-WITH_METRIC = ("history", "curves", "slice", "contour", "importance")
+WITH_METRIC = ("history", "curves", "slice", "contour", "importance", "surrogate", "parallel")
 """Figures that can show any reported metric."""
+
+WITH_OVER = ("history", "front_history")
+"""Figures over trials, time or budget."""
 
 FIGURES = (*(name for name in HEADINGS if name not in SELECTION), *OTHERS)
 """Figures of a study that can be requested."""
@@ -173,7 +186,7 @@ FIGURES = (*(name for name in HEADINGS if name not in SELECTION), *OTHERS)
 MIN_VALUES_TO_DRAW_MODEL = 4
 """Minimum number of values to draw a model of the parameters."""
 
-MIN_VALUES_FOR_IMPORTANCE = 20
+MIN_VALUES_FOR_IMPORTANCE = 36
 """Minimum number of values to draw shares of the variance, which few trials do not determine."""
 
 
@@ -204,20 +217,24 @@ def panels_of(history: History) -> Panels:
 def _panels(history: History) -> Panels:
     if history.is_selection:
         measured = any(trial.value is not None for trial in history.trials)
-        return Panels(SELECTION[:2], SELECTION[2:]) if measured else Panels()
-    values = sum(trial.value is not None for trial in history.trials)
+        shown = RACE if is_race(history) else CELLS
+        return Panels(shown[:2], shown[2:]) if measured else Panels()
+    # More than the most that a figure needs would take a look at every trial.
+    known = (trial for trial in history.trials if trial.value is not None)
+    values = sum(1 for _ in islice(known, MIN_VALUES_FOR_IMPORTANCE))
     budgets = history.problem.budget is not None
     more = _of_parameters(history, values)
     several = history.problem.several
     first = [name for name, there in (("history", values), ("curves", values and budgets)) if there]
     if several:
         first = ["front", "front_history"] if values else []
-        more = ["trade_offs", *(name for name in more if name != "edf")] if values else []
+        more = ["trade_offs", "history", *(name for name in more if name != "edf")]
+        more = more if values else []
     if len(first) == 1 and "parallel" in more:
         first.append(more.pop(more.index("parallel")))
     begun = any(trial.started is not None for trial in history.trials)
-    last = ["rungs"] if begun and budgets else []
-    last += ["spending", "timeline"] if begun else []
+    last = ["rungs", "spending"] if begun and budgets else []
+    last += ["timeline"] if begun else []
     last += OTHERS if values else ()
     return Panels(tuple(first), tuple(more), tuple(last))
 

@@ -4,26 +4,31 @@ Scripts only add figures and live updates."""
 import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypedDict
 
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, StreamingResponse
 
+from scrimp.checks import is_number
 from scrimp.dashboard.book import Mark, Shelf, book_of, given_marks, mark, whole
-from scrimp.dashboard.figures import WITH_LOG, WITH_METRIC, heading, panels_of
+from scrimp.dashboard.figures import WITH_LOG, WITH_METRIC, WITH_OVER, heading, panels_of
 from scrimp.dashboard.render import message_page, page
 from scrimp.dashboard.table import Order, Query, Row, ordered, table_page
 from scrimp.dashboard.views import (
     MAX_COMPARED_TRIALS,
+    Worker,
     Working,
     answer_of,
     compare_rows,
     current_record,
     field_of,
     rank_words,
+    start_words,
     svg_sparkline,
     trial_log,
+    workers_of,
     working,
 )
 from scrimp.errors import ScrimpError, StorageError, StudyError
@@ -33,6 +38,7 @@ from scrimp.plots.learning_curves import reported_metrics
 from scrimp.plots.parameters import MAX_PANELS, pair_of
 from scrimp.plots.style import is_numeric
 from scrimp.space.space import Space
+from scrimp.storage.store import Storage
 from scrimp.study.study import Study
 from scrimp.study_log.history import History
 from scrimp.study_log.record import StudyRecord
@@ -46,11 +52,15 @@ router = APIRouter(default_response_class=HTMLResponse)
 
 READING = "The log is being read for the first time; this page reloads automatically."
 
-LATER = 202
+NOT_READY_STATUS = 202
 """HTTP status of a fragment that is not available yet: the page keeps the old one."""
 
 LIST_SECONDS = 0.4
 """Time limit for reading all studies of the list, in seconds."""
+
+MAX_LISTED_STUDIES = 50
+"""Studies on one page of the list. A longer list has several pages, newest first, and is searched by
+name alone, because only the logs of one page are read."""
 
 
 @router.get("/")
@@ -68,9 +78,27 @@ def studies_fragment(request: Request) -> HTMLResponse:
 def _listed(request: Request, template: str) -> HTMLResponse:
     shelf: Shelf = request.app.state.shelf
     order, found = Order.of(request.query_params), shelf.all()
-    rows = ordered(_rows(shelf, found), order)
-    now, urls = wall_clock(), shelf.urls
-    return page(request, template, now=now, rows=rows, order=order, urls=urls, any=bool(found))
+    if len(found) <= MAX_LISTED_STUDIES:
+        rows, place, count = ordered(_rows(shelf, found), order), 1, 1
+    else:
+        words = order.text.lower().split()
+        named = [one for one in found[::-1] if all(word in one.name.lower() for word in words)]
+        count = max(-(-len(named) // MAX_LISTED_STUDIES), 1)
+        place = min(max(whole(request.query_params.get("page", "")) or 1, 1), count)
+        begin = (place - 1) * MAX_LISTED_STUDIES
+        some = named[begin : begin + MAX_LISTED_STUDIES]
+        rows = ordered(_rows(shelf, some), replace(order, text=""))
+    return page(
+        request,
+        template,
+        now=wall_clock(),
+        rows=rows,
+        order=order,
+        urls=shelf.urls,
+        any=bool(found),
+        place=place,
+        count=count,
+    )
 
 
 def _rows(shelf: Shelf, found: Iterable[Mark]) -> list[Row]:
@@ -94,7 +122,8 @@ def _rows(shelf: Shelf, found: Iterable[Mark]) -> list[Row]:
 @router.get("/study")
 def study_page(request: Request, name: str) -> HTMLResponse:
     """Show one study: summary, figures, trials and actions."""
-    with book_of(request).reading(name) as study:
+    book = book_of(request)
+    with book.reading(name) as study:
         if study is None:
             return message_page(request, name, READING, again=1)
         history, space = study.history, study.history.problem.space
@@ -116,9 +145,10 @@ def study_page(request: Request, name: str) -> HTMLResponse:
             statuses=STATUSES,
             with_log=WITH_LOG,
             with_metric=WITH_METRIC,
+            with_over=WITH_OVER,
             example=_example(history),
             mark=mark(whole(request.query_params.get("at", "")) or 0),
-            **_standing(study),
+            **_standing(study, book.storage),
         )
 
 
@@ -129,10 +159,13 @@ class _Standing(TypedDict):
     budgeted: bool
     now: float
     unit: str
+    thing: str
+    workers: list[Worker]
+    start: str
 
 
-def _standing(study: Study) -> _Standing:
-    """Return the template values that describe a study's state."""
+def _standing(study: Study, storage: Storage) -> _Standing:
+    """Return the template values that describe the state of a study in a storage."""
     record = current_record(study)
     history = record.history
     return {
@@ -142,12 +175,19 @@ def _standing(study: Study) -> _Standing:
         "budgeted": history.problem.budget is not None,
         "now": wall_clock(),
         "unit": record.unit,
+        "thing": "cell" if history.is_selection else "trial",
+        "workers": workers_of(history, storage.open(study.name).leases()),
+        "start": start_words(history, storage.url),
     }
 
 
 def _numeric(space: Space) -> list[str]:
     """Return the parameters whose values are numbers."""
-    return [name for name in space.searched if is_numeric(space[name])]
+    return [
+        name
+        for name in space.searched
+        if is_numeric(space[name]) or all(is_number(choice) for choice in space[name].grid or ("",))
+    ]
 
 
 def _example(history: History) -> str:
@@ -180,10 +220,11 @@ def activity_fragment(request: Request, name: str) -> HTMLResponse:
 
 
 def _fragment(request: Request, name: str, template: str) -> HTMLResponse:
-    with book_of(request).reading(name) as study:
+    book = book_of(request)
+    with book.reading(name) as study:
         if study is None:
-            return message_page(request, name, READING, LATER)
-        return page(request, template, **_standing(study))
+            return message_page(request, name, READING, NOT_READY_STATUS)
+        return page(request, template, **_standing(study, book.storage))
 
 
 @router.get("/table")
@@ -191,7 +232,7 @@ def table_fragment(request: Request, name: str) -> HTMLResponse:
     """Return a page of the table of trials as a fragment."""
     with book_of(request).reading(name) as study:
         if study is None:
-            return message_page(request, name, READING, LATER)
+            return message_page(request, name, READING, NOT_READY_STATUS)
         table = table_page(study.history, Query.of(request.query_params))
         space, summary = study.history.problem.space, current_record(study)
         return page(
@@ -270,6 +311,14 @@ def compare_page(request: Request) -> HTMLResponse:
     known = {(row.at, row.name) for row in chosen}
     every = [{"row": Row(*found), "chosen": tuple(found) in known} for found in shelf.all()]
     return page(request, "compare.html", chosen=chosen, summaries=summaries, all=every, alike=alike)
+
+
+@router.get("/new")
+def new_page(request: Request) -> HTMLResponse:
+    """Show the form that creates a study."""
+    shelf: Shelf = request.app.state.shelf
+    at = whole(request.query_params.get("at", "") or "0")
+    return page(request, "new.html", error="", given={}, urls=shelf.urls, at=at)
 
 
 @router.get("/delete")

@@ -1,5 +1,8 @@
 """Rendering of templates; values are escaped."""
 
+import math
+from collections import defaultdict
+from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote, urlencode
@@ -10,6 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from scrimp.study_log.messages import headline
+from scrimp.study_log.trial import Trial
 
 DONE = {
     "enqueued": "The configuration is queued; it runs next while the study runs.",
@@ -27,6 +31,7 @@ DONE = {
     "none-failed": "No trial has failed; there is nothing to retry.",
     "noted": "The note is saved.",
     "deleted": "The selected studies are deleted.",
+    "created": "The study is created; it runs once a worker is started.",
 }
 """Messages shown after an action."""
 
@@ -40,6 +45,45 @@ def _number(value: object, digits: int = 6) -> str:
     if value is None:
         return "–"
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+
+
+def _decimals(values: Iterable[object]) -> int | None:
+    """Return the decimals that a column of numbers is written with: four digits of the middle one,
+    and more where they are close together; None if they differ too much in size.
+
+    >>> _decimals([0.0858, 0.104, 1.008]), _decimals([0.97112, 0.97113, 0.97115]), _decimals([1e-9, 1.0])
+    (4, 5, None)
+    """
+    known = sorted(v for v in values if isinstance(v, float) and math.isfinite(v))
+    sizes = sorted(abs(value) for value in known if value)
+    if not sizes or sizes[-1] >= 1e7:
+        return None
+    middle, spread = sizes[len(sizes) // 2], known[3 * len(known) // 4] - known[len(known) // 4]
+    digits = 3 - math.floor(math.log10(middle))
+    if spread > 0.0:
+        digits = max(digits, 1 - math.floor(math.log10(spread)))
+    written = max(len(f"{value:.7f}".rstrip("0").partition(".")[2]) for value in known)
+    digits = max(min(digits, written), 0)
+    return None if digits > 7 or sizes[0] * 10.0**digits < 1.0 else digits
+
+
+def _metric_decimals(trials: Iterable[Trial]) -> dict[str, int | None]:
+    """Return the decimals for the last values of each metric."""
+    columns: dict[str, list[float | None]] = defaultdict(list)
+    for trial in trials:
+        for name, value in ({} if trial.last is None else trial.last.metrics).items():
+            columns[name].append(value)
+    return defaultdict(lambda: None, {name: _decimals(given) for name, given in columns.items()})
+
+
+def _fixed(value: object, decimals: int | None) -> str:
+    """
+    >>> _fixed(0.5, 4), _fixed(None, 4), _fixed(1e-9, None)
+    ('0.5000', '–', '1e-09')
+    """
+    if decimals is None or not isinstance(value, float) or not math.isfinite(value):
+        return _number(value)
+    return f"{value:.{decimals}f}"
 
 
 def _duration(seconds: float | None) -> str:
@@ -92,6 +136,9 @@ def _environment() -> Environment:
     environment.filters |= {
         "number": _number,
         "short": partial(_number, digits=4),
+        "decimals": _decimals,
+        "metric_decimals": _metric_decimals,
+        "fixed": _fixed,
         "duration": _duration,
         "age": _age,
         "ago": _ago,

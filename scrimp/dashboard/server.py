@@ -77,7 +77,7 @@ HEADERS = {
 
 class Secrets(NamedTuple):
     """The token to change things and the token to read; ``here`` if only this machine can reach the
-    server.
+    server. ``once`` opens one browser to change things, and then nothing more.
 
     Without tokens (``Secrets(None, None)``) anyone who reaches the server under a name of this
     machine may do everything.
@@ -86,6 +86,7 @@ class Secrets(NamedTuple):
     write: str | None = None
     read: str | None = None
     here: bool = True
+    once: str | None = None
 
 
 class Refusal(NamedTuple):
@@ -107,6 +108,7 @@ class Access:
             "read": secrets.token_urlsafe(24),
         }
     )
+    _used: set[str] = field(default_factory=set)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -120,11 +122,11 @@ class Access:
 
         answer = self._answer(scope)
         if answer is None and scope["method"] not in ("GET", "HEAD"):
-            body = await _body(receive)
+            body = await received(receive, MAX_BODY_BYTES)
             if isinstance(body, Refusal):
                 answer = _refusal_response(body)
             else:
-                receive = _again(body, receive)
+                receive = replayed(body, receive)
         await (self.app if answer is None else answer)(scope, receive, send_guarded)
 
     def _answer(self, scope: Scope) -> Response | None:
@@ -143,7 +145,7 @@ class Access:
             target = "/" + scope["path"].lstrip("/\\") + (f"?{rest}" if rest else "")
             response = RedirectResponse(target, status_code=303)
             key = self._sessions[role]
-            response.set_cookie(_cookie(headers), key, httponly=True, samesite="strict")
+            response.set_cookie(cookie_name(headers), key, httponly=True, samesite="strict")
             return response
         return None
 
@@ -174,7 +176,11 @@ class Access:
             return "write"
         word, _, bearer = headers.get("authorization", "").partition(" ")
         offers = [given, bearer.strip() if word.lower() == "bearer" else ""]
-        kept = _kept(headers)
+        kept = cookie_value(headers)
+        once = self.secrets.once
+        if once is not None and once not in self._used and _equal(once, given):
+            self._used.add(once)
+            return "write"
         for role, secret in (("write", self.secrets.write), ("read", self.secrets.read)):
             if secret is not None and any(_equal(secret, offer) for offer in offers):
                 return role
@@ -209,7 +215,7 @@ def _equal(secret: str, offer: str) -> bool:
     return hmac.compare_digest(secret.encode(), offer.encode(errors="replace"))
 
 
-def _cookie(headers: Mapping[str, str]) -> str:
+def cookie_name(headers: Mapping[str, str]) -> str:
     """Return the name of the cookie, which contains the port: browsers share cookies between the
     ports of a host."""
     try:
@@ -219,9 +225,9 @@ def _cookie(headers: Mapping[str, str]) -> str:
     return f"scrimp_{port}"
 
 
-def _kept(headers: Mapping[str, str]) -> str:
+def cookie_value(headers: Mapping[str, str]) -> str:
     try:
-        cookie = SimpleCookie(headers.get("cookie", "")).get(_cookie(headers))
+        cookie = SimpleCookie(headers.get("cookie", "")).get(cookie_name(headers))
     except CookieError:
         return ""
     return "" if cookie is None else cookie.value
@@ -243,25 +249,26 @@ def _refusal_response(refusal: Refusal) -> Response:
     return PlainTextResponse(words, status_code=refusal.status, headers={"connection": "close"})
 
 
-async def _body(receive: Receive) -> bytes | Refusal:
-    """Read the whole body; refuse it if it is too long or too slow, or if the client
-    disconnects."""
-    body, more = b"", True
+async def received(receive: Receive, most: int) -> bytes | Refusal:
+    """Read the whole body; refuse it if it is longer than ``most`` bytes or too slow, or if the
+    client disconnects."""
+    body, more = bytearray(), True
     try:
         async with asyncio.timeout(BODY_SECONDS):
             while more:
                 message = await receive()
                 if message["type"] != "http.request":
                     return Refusal(400, "the request ended before its body did")
-                body, more = body + message.get("body", b""), message.get("more_body", False)
-                if len(body) > MAX_BODY_BYTES:
-                    return Refusal(413, f"at most {MAX_BODY_BYTES} bytes are accepted")
+                body += message.get("body", b"")
+                more = message.get("more_body", False)
+                if len(body) > most:
+                    return Refusal(413, f"at most {most} bytes are accepted")
     except TimeoutError:
         return Refusal(408, f"the request was not received within {BODY_SECONDS:g} s")
-    return body
+    return bytes(body)
 
 
-def _again(body: bytes, receive: Receive) -> Receive:
+def replayed(body: bytes, receive: Receive) -> Receive:
     """Return a ``receive`` that replays a body that was already read."""
     left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -274,6 +281,9 @@ def _again(body: bytes, receive: Receive) -> Receive:
 REQUEST_HEAD_SECONDS = 10.0
 """Time from opening a connection, or from the last response, to the complete head of a request, in
 seconds."""
+
+UNREAD_SECONDS = 30.0
+"""Time after which a connection is closed that reads nothing of its answer."""
 
 MAX_CONNECTIONS = 512
 
@@ -289,15 +299,21 @@ def max_connections(files: int) -> int:
 
 
 class PatientProtocol(H11Protocol):
-    """A connection that is closed if it does not send a request in time."""
+    """A connection that is closed if it does not send a request, or read its answer, in time."""
 
     _since = 0.0
+    _unread = (0, 0.0)
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the timer; beyond the limit, close the connection that has been silent for
         longest."""
         super().connection_made(cast("asyncio.Transport", transport))
+        # asyncio sets it only on sockets whose protocol number is given. Without it, the body of an
+        # answer waits about 40 ms for the acknowledgement of its head.
+        connection = transport.get_extra_info("socket")
+        if connection.family in (socket.AF_INET, socket.AF_INET6):
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._since = self.loop.time()
         self._timer = self.loop.call_later(REQUEST_HEAD_SECONDS, self._look)
         most = max_connections(_files())
@@ -331,6 +347,12 @@ class PatientProtocol(H11Protocol):
         if self.silent and self.loop.time() - self._since >= REQUEST_HEAD_SECONDS - 0.1:
             self.transport.abort()
             return
+        size, now = self.transport.get_write_buffer_size(), self.loop.time()
+        if not size or size != self._unread[0]:
+            self._unread = size, now
+        elif now - self._unread[1] >= UNREAD_SECONDS:
+            self.transport.abort()
+            return
         self._timer = self.loop.call_later(REQUEST_HEAD_SECONDS / 2, self._look)
 
 
@@ -342,7 +364,7 @@ FULL_SECONDS = 60.0
 
 
 @asynccontextmanager
-async def _quiet_when_full(_: FastAPI) -> AsyncIterator[None]:
+async def quiet_when_full(_: FastAPI) -> AsyncIterator[None]:
     """Print one line, not a traceback per connection, while this process has no file descriptor
     left to accept connections."""
     said = -math.inf
@@ -378,8 +400,15 @@ PLOTLY = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
 
 def create_app(storages: Storage | Sequence[Storage], secrets: Secrets = NO_SECRETS) -> FastAPI:
     """Create the application; run it without secrets only where no other machine can reach it."""
+    app = create_pages(storages)
+    app.add_middleware(Access, secrets=secrets)
+    return app
+
+
+def create_pages(storages: Storage | Sequence[Storage]) -> FastAPI:
+    """Create the pages alone, for an application that checks requests itself."""
     app = FastAPI(
-        title="scrimp", docs_url=None, redoc_url=None, openapi_url=None, lifespan=_quiet_when_full
+        title="scrimp", docs_url=None, redoc_url=None, openapi_url=None, lifespan=quiet_when_full
     )
     app.state.shelf = Shelf([storages] if isinstance(storages, Storage) else storages)
     app.state.plotly_version = plotly.__version__
@@ -391,7 +420,6 @@ def create_app(storages: Storage | Sequence[Storage], secrets: Secrets = NO_SECR
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_exception_handler(ScrimpError, _refused)
     app.add_exception_handler(Exception, _failed)
-    app.add_middleware(Access, secrets=secrets)
     return app
 
 
@@ -402,6 +430,16 @@ def serve(
 ) -> None:
     """Serve requests until interrupted."""
     app = create_app(storages, secrets)
+    server = patient_server(app)
+    app.state.closing = lambda: server.should_exit
+    server.run(sockets=[listening])
+
+
+def patient_server(
+    app: ASGIApp, certificate: Path | None = None, key: Path | None = None
+) -> uvicorn.Server:
+    """Return a server for ``app`` that ends slow connections; with a ``certificate`` and its
+    ``key`` it speaks TLS."""
     config = uvicorn.Config(
         app,
         http=PatientProtocol,
@@ -410,10 +448,10 @@ def serve(
         access_log=False,
         backlog=ACCEPTED_AT_ONCE,
         timeout_graceful_shutdown=1,
+        ssl_certfile=certificate,
+        ssl_keyfile=key,
     )
-    server = uvicorn.Server(config)
-    app.state.closing = lambda: server.should_exit
-    server.run(sockets=[listening])
+    return uvicorn.Server(config)
 
 
 def _plotly() -> Response:

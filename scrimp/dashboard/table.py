@@ -3,7 +3,6 @@ that 100,000 trials are as fast as ten."""
 
 import math
 import re
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +11,11 @@ from typing import TYPE_CHECKING, Any
 from scrimp.dashboard.book import mark, whole
 from scrimp.json_values import Json
 from scrimp.plots.learning_curves import reported_metrics
+from scrimp.study_log.events import Annotated, Event
+from scrimp.study_log.fold import Fold
 from scrimp.study_log.history import History
+from scrimp.study_log.ordered_trials import ordered_trials
+from scrimp.study_log.problem import Problem
 from scrimp.study_log.record import StudyRecord
 from scrimp.study_log.trial import STATUSES, Trial
 
@@ -184,9 +187,25 @@ def readers_of(history: History) -> dict[str, Read]:
     if several:
         found.setdefault("front", _on_front(history))
     found |= {name: read for name, read in COLUMNS.items() if name not in found}
-    for name in dict.fromkeys(key for trial in history.trials for key in trial.user_attrs):
+    for name in history.derive(_AttributeNames()):
         found.setdefault(name, _attribute(name))
     return found
+
+
+@dataclass(frozen=True)
+class _AttributeNames(Fold[dict[str, None]]):
+    """The names of the attributes that trials were given so far, in order."""
+
+    kinds = (Annotated,)
+
+    def begin(self, problem: Problem) -> dict[str, None]:
+        return {}
+
+    def step(
+        self, state: dict[str, None], event: Event, before: Trial | None, trial: Trial | None
+    ) -> None:
+        if isinstance(event, Annotated) and event.trial is not None:
+            state.update(dict.fromkeys(event.attributes))
 
 
 def _parameter(name: str) -> Read:
@@ -290,60 +309,58 @@ class TablePage:
     front: frozenset[int] = frozenset()
 
 
-MAX_KEPT_TABLES = 16
-_lock = threading.Lock()
-
-
 def table_page(history: History, query: Query) -> TablePage:
     """Return the requested page, or the last one if the number is too large. The order of the
-    trials is kept until the study changes."""
-    kept = history.remember("tables", dict[Query, tuple[Query, list[Trial], str]])
-    key = replace(query, page=1)
-    with _lock:
-        found = kept.get(key)
-    if found is None:
-        found = _ordered_trials(history, key)
-        with _lock:
-            kept[key] = found
-            for oldest in list(kept)[:-MAX_KEPT_TABLES]:
-                del kept[oldest]
-    sorting, ordered, error = found
-    pages = max(-(-len(ordered) // TRIALS_PER_PAGE), 1)
-    number = min(query.page, pages)
-    shown = tuple(ordered[(number - 1) * TRIALS_PER_PAGE : number * TRIALS_PER_PAGE])
-    several = history.problem.several
-    front = frozenset(trial.id for trial, _ in history.front) if several else frozenset()
-    return TablePage(replace(sorting, page=number), shown, len(ordered), pages, error, front)
-
-
-def _ordered_trials(history: History, query: Query) -> tuple[Query, list[Trial], str]:
-    """Return the query with the actual sort column, the matching trials in order, and the error of
-    an invalid filter."""
-    trials = history.with_status(query.status) if query.status else list(history.trials)
+    trials is kept, and updated when the study changes."""
     wanted = parse_filter(query.text, history)
-    query, read = _sorting(history, query)
-    best = None if history.best is None else history.best[0].id
+    sorting, read = _sorting(history, query)
     several = history.problem.several
-    known: list[tuple[Json, Trial]] = []
-    unknown: list[Trial] = []
-    for trial in wanted.of(trials):
-        value = read(trial)
-        if value is None:
-            unknown.append(trial)
-        else:
-            known.append((value, trial))
-    # The order of ties: the best first; on the front, by the first metric.
-    if several:
-        known.sort(key=lambda pair: (pair[1].loss or 0.0, pair[1].id))
-    elif query.status:
-        known.sort(key=lambda pair: pair[1].id)
-    known.sort(key=lambda pair: pair[1].id != best)
-    numbers = all(type(value) in (int, float) for value, _ in known)
-    known.sort(
-        key=(lambda pair: pair[0]) if numbers else (lambda pair: _comparable(pair[0])),
-        reverse=query.descending,
+    front = frozenset(trial.id for trial, _ in history.front)
+    place = _Place(wanted, query.status, read, sorting.descending, front, several)
+    name = "table", replace(sorting, page=1), wanted.error, front
+    found = ordered_trials(history, name, place.of)
+    pages = max(-(-len(found) // TRIALS_PER_PAGE), 1)
+    number = min(query.page, pages)
+    first = (number - 1) * TRIALS_PER_PAGE
+    last = min(first + TRIALS_PER_PAGE, len(found))
+    shown = found[first:last]
+    if sorting.descending:
+        shown = found[len(found) - last : len(found) - first][::-1]
+    return TablePage(
+        replace(sorting, page=number),
+        tuple(history.trials[trial] for _, trial in shown),
+        len(found),
+        pages,
+        wanted.error,
+        front if several else frozenset(),
     )
-    return query, [*(trial for _, trial in known), *unknown], wanted.error
+
+
+@dataclass(frozen=True)
+class _Place:
+    """The place of a trial in the table; with ``descending``, the table is read from its end.
+
+    Trials without a value come last. The best one is the first of its ties; with ``several``
+    metrics they follow each other by the first.
+    """
+
+    wanted: Filter
+    status: str
+    read: Read
+    descending: bool
+    front: frozenset[int]
+    several: bool
+
+    def of(self, trial: Trial) -> tuple[object, ...] | None:
+        """Return the key of a trial; None if it does not match."""
+        if (self.status and trial.status != self.status) or not self.wanted.of([trial]):
+            return None
+        value = self.read(trial)
+        missing, behind = value is None, self.several or trial.id not in self.front
+        first = trial.loss or 0.0 if self.several and not missing else 0.0
+        if self.descending:
+            return (not missing, *_comparable(value), not behind, -first, -trial.id)
+        return (missing, *_comparable(value), behind, first, trial.id)
 
 
 def _sorting(history: History, query: Query) -> tuple[Query, Read]:
@@ -355,6 +372,9 @@ def _sorting(history: History, query: Query) -> tuple[Query, Read]:
     readers = readers_of(history) if query.sort else {}
     if query.sort in readers:
         return query, readers[query.sort]
+    if history.is_selection:
+        # Scores of different tasks are not comparable, so the latest cells come first.
+        return replace(query, sort="id", descending=True), COLUMNS["id"]
     if history.problem.several:
         return replace(query, sort="front", descending=False), _front_first(history)
     best_first = replace(query, sort="best", descending=history.problem.sign < 0)
@@ -369,7 +389,7 @@ def _front_first(history: History) -> Read:
 
 def _comparable(value: object) -> tuple[int, float | str]:
     """Return a sort key with numbers before texts, for choices of mixed types."""
-    return (0, float(value)) if isinstance(value, int | float) else (1, str(value))
+    return (0, value) if isinstance(value, int | float) else (1, str(value))
 
 
 @dataclass(frozen=True)

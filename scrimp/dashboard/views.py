@@ -1,6 +1,7 @@
 """The contents of the pages as plain values, without HTML."""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
@@ -11,12 +12,15 @@ from scrimp.explain.front_words import front_headline
 from scrimp.plots.learning_curves import reported_metrics, rung_counts
 from scrimp.space.parameter import Constant, Float, Int
 from scrimp.storage.durable_files import open_plain
+from scrimp.storage.leases import Lease
 from scrimp.study.study import Study
-from scrimp.study_log.best_path import BEST_PATH
-from scrimp.study_log.events import BudgetGranted, Ended, Lost, Reported, Retried
+from scrimp.study_log.events import BudgetGranted, Ended, Event, Lost, Reported, Retried
+from scrimp.study_log.fold import Fold
 from scrimp.study_log.history import History
 from scrimp.study_log.messages import headline
+from scrimp.study_log.problem import Problem
 from scrimp.study_log.record import StudyRecord
+from scrimp.study_log.study_so_far import BEST_PATH
 from scrimp.study_log.trial import Trial
 
 if TYPE_CHECKING:
@@ -24,8 +28,14 @@ if TYPE_CHECKING:
 
 
 def current_record(study: Study) -> StudyRecord:
-    """Return the facts of a study, now."""
-    return StudyRecord.of(study.history, now=wall_clock())
+    """Return the facts of a study, now; a selection is over once its stop rule is met."""
+    history = study.history
+    if not history.is_selection:
+        return StudyRecord.of(history, now=wall_clock())
+    from scrimp.checkpoint_selection.cell_policy import ended_reason
+
+    why = history.remember("ended", lambda: ended_reason(history))
+    return StudyRecord.of(history, now=wall_clock(), over=bool(why), ended_by=why)
 
 
 def rank_words(record: StudyRecord, trial: Trial) -> str:
@@ -64,11 +74,76 @@ def working(history: History) -> Working:
     return {"running": running, "rungs": rungs, "latest": latest}
 
 
+@dataclass(frozen=True)
+class Worker:
+    """A process that works or worked on a study: its running trials, the seconds since its latest
+    heartbeat (None without a lease), True if that is overdue, and the number of trials it had."""
+
+    name: str
+    running: tuple[int, ...]
+    heartbeat: float | None
+    silent: bool
+    trials: int
+    failed: int
+    active: float
+
+
+def workers_of(history: History, held_leases: Iterable[Lease]) -> list[Worker]:
+    """Return the workers of a study, those with a lease first, then the latest."""
+    past = history.derive(WORK_DONE)
+    leases: dict[str, list[Lease]] = {}
+    for lease in held_leases:
+        leases.setdefault(lease.worker, []).append(lease)
+    found = []
+    for name in dict.fromkeys([*leases, *past]):
+        held = leases.get(name, [])
+        trials, failed, active = past.get(name, (0, 0, history.created.time))
+        renewed = min((lease.seconds - lease.remaining for lease in held), default=None)
+        running = tuple(sorted(lease.trial for lease in held))
+        silent = any(lease.remaining < 0 for lease in held)
+        beat = None if renewed is None else max(renewed, 0.0)
+        found.append(Worker(name, running, beat, silent, trials, failed, active))
+    return sorted(found, key=lambda worker: (worker.heartbeat is None, -worker.active, worker.name))
+
+
+@dataclass(frozen=True)
+class WorkDone(Fold[dict[str, tuple[int, int, float]]]):
+    """The number of trials and of failed ones, and the latest activity, of each worker."""
+
+    def begin(self, problem: Problem) -> dict[str, tuple[int, int, float]]:
+        """Return the state before any trial."""
+        return {}
+
+    def step(
+        self,
+        state: dict[str, tuple[int, int, float]],
+        event: Event,
+        before: Trial | None,
+        trial: Trial | None,
+    ) -> None:
+        """Apply one event."""
+        if trial is None or trial is before or not trial.worker:
+            return
+        count, failed, _ = state.get(trial.worker, (0, 0, 0.0))
+        new = before is None or before.worker != trial.worker
+        broke = trial.status == "failed" and (before is None or before.status != "failed")
+        state[trial.worker] = count + new, failed + broke, event.time
+
+
+WORK_DONE = WorkDone()
+
+
+def start_words(history: History, url: str) -> str:
+    """Return the command that starts a worker of the study."""
+    named = [] if history.objective else ["--objective", "module:function"]
+    return shlex.join(["scrimp", "worker", history.created.name, "--storage", url, *named])
+
+
 def latest_activity(history: History, most: int = 8) -> list[tuple[float, int, str]]:
     """Return the latest events of trials, newest first: (time, trial, description)."""
     found: list[tuple[float, int, str]] = []
     told: set[int] = set()  # trials whose pause or completion is listed already
-    for event in reversed(history.events):
+    for event in history.newest_events():
         if len(found) == most:
             break
         if isinstance(event, BudgetGranted | Ended | Lost | Reported | Retried):

@@ -8,9 +8,9 @@ scrimp never imports IPython: in a notebook it is loaded already.
 """
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from scrimp.display.figures import number
 from scrimp.display.study_words import (
@@ -25,9 +25,9 @@ from scrimp.display.study_words import (
 )
 from scrimp.display.trial_columns import TableQuery, trial_table
 from scrimp.space.html_table import html_table, words
-from scrimp.study_log.best_path import BEST_PATH
 from scrimp.study_log.messages import printable
 from scrimp.study_log.record import StudyRecord
+from scrimp.study_log.study_so_far import BEST_PATH
 
 BOX = "border:1px solid rgba(128,128,128,.35);border-radius:6px;padding:10px 14px;max-width:860px;font-size:13px"
 
@@ -38,13 +38,14 @@ PATH_WIDTH, PATH_HEIGHT = 260, 48
 """Size of the drawn path of the best value, in pixels."""
 
 
-def study_card(record: StudyRecord) -> str:
+def study_card(record: StudyRecord, answer: Sequence[str] = ()) -> str:
     """Return a card: progress, the best value and its path, its configuration, the best trials. If
-    the record has the time of a run, the card shows it."""
-    title = f"{record.name}: {record.goal} with {method_words(record.method_record)}"
-    time = "" if record.seconds is None else time_words(record)
+    the record has the time of a run, the card shows it. The card of a selection has the sentences of
+    its ``answer`` instead."""
+    if record.kind == "selection":
+        lines = [*(f"<div>{_escaped(line)}</div>" for line in answer), *_cells(record)]
+        return _card(record, [_bar(record), *lines])
     parts = [
-        f'<div style="display:flex;justify-content:space-between"><b>{_escaped(title)}</b><span>{_escaped(time)}</span></div>',
         _bar(record),
         f'<div style="display:flex;gap:24px;align-items:end"><div>best {_escaped(best_words(record))}</div>{_path(record)}</div>',
     ]
@@ -57,7 +58,26 @@ def study_card(record: StudyRecord) -> str:
         listed = html_table(table.columns, table.rows)
         summary = f"the best {len(table.rows)} of {words(table.matching)} trials"
         parts.append(f"<details><summary>{summary}</summary>{listed}</details>")
-    return f'<div style="{BOX}">{"".join(parts)}</div>'
+    return _card(record, parts)
+
+
+def _card(record: StudyRecord, parts: Iterable[str]) -> str:
+    """Return a card with a title and the time of the run above its parts."""
+    method = method_words(record.method_record, record.kind)
+    title = f"{record.name}: {record.goal} with {method}"
+    time = "" if record.seconds is None else time_words(record)
+    head = f'<div style="display:flex;justify-content:space-between"><b>{_escaped(title)}</b><span>{_escaped(time)}</span></div>'
+    return f'<div style="{BOX}">{head}{"".join(parts)}</div>'
+
+
+def _cells(record: StudyRecord) -> Iterable[str]:
+    """Return the cells of a selection by state, and those under evaluation."""
+    if record.counts:
+        yield f"<div>{_escaped(states_words(record.counts))}</div>"
+    if not record.over:
+        for trial in record.history.with_status("running")[:MAX_RUNNING_TRIALS_SHOWN]:
+            cell = ", ".join(f"{name} {value}" for name, value in trial.config.items())
+            yield f"<div>under evaluation: {_escaped(cell)}</div>"
 
 
 def _escaped(text: str) -> str:
@@ -66,10 +86,11 @@ def _escaped(text: str) -> str:
 
 def _bar(record: StudyRecord) -> str:
     """Return a progress bar with the number of trials."""
-    total = record.limits.totals.n_trials
-    count = f"{len(record.trials)}{'' if total is None else f' of {total}'} trials"
+    things = "cells" if record.kind == "selection" else "trials"
+    count = f"{len(record.trials)}{'' if record.total is None else f' of {record.total}'} {things}"
     if record.done is None:
-        return f"<div>{count}</div>"
+        # A selection by question has no count of cells; its answer says how much was asked.
+        return "" if record.kind == "selection" else f"<div>{count}</div>"
     colour = "#2e9e5b" if record.over else "#2f7fd6"
     inner = f'<div style="background:{colour};height:6px;border-radius:3px;width:{100 * record.done:.0f}%"></div>'
     outer = f'<div style="background:rgba(128,128,128,.25);border-radius:3px;flex:1">{inner}</div>'
@@ -129,7 +150,11 @@ class _Html:
 
 
 class NotebookOutput:
-    """One output of the running cell."""
+    """One output of the running cell. ``latest``: the number of the cell that shows a card, and the
+    identity of the object that it shows, so that the same object as the last line of the cell is not
+    shown again."""
+
+    latest: ClassVar[tuple[object, int] | None] = None
 
     def __init__(self, display: Callable[..., _Handle]) -> None:
         self._display = display
@@ -141,6 +166,24 @@ class NotebookOutput:
             self._handle = self._display(_Html(html), display_id=True)
         else:
             self._handle.update(_Html(html))
+
+    def shows(self, thing: object) -> None:
+        """Remember that this output shows ``thing``."""
+        NotebookOutput.latest = _cell_number(), id(thing)
+
+
+def check_not_shown(thing: object) -> None:
+    """Return if the running cell shows ``thing`` already; otherwise raise `NotImplementedError`,
+    which makes IPython show it."""
+    if NotebookOutput.latest != (_cell_number(), id(thing)):
+        raise NotImplementedError
+
+
+def _cell_number() -> object:
+    """Return the number of the running cell; None outside a notebook."""
+    ipython = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    return getattr(shell, "execution_count", None)
 
 
 def notebook_output() -> NotebookOutput | None:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from scrimp.display.figures import duration, number, shortened_text
 from scrimp.json_values import JsonObject
+from scrimp.study_log.decision_record import AskedInRound
 from scrimp.study_log.messages import headline
 from scrimp.study_log.problem import Problem
 from scrimp.study_log.record import StudyRecord
@@ -43,7 +44,15 @@ def time_words(record: StudyRecord) -> str:
 
 
 def cells_words(record: StudyRecord) -> str:
-    """Count the evaluated cells of a checkpoint selection."""
+    """Count the evaluated cells of a checkpoint selection, or describe its race over questions."""
+    reason = record.history.recorded.reason
+    if isinstance(reason, AskedInRound):
+        leader = "" if reason.leader is None else f", {reason.leader} leads"
+        asked = f"{record.history.spent:,.0f} of {reason.answers:,} answers"
+        race = (
+            f"round {reason.round}, {reason.alive} of {reason.checkpoints} checkpoints in the race"
+        )
+        return f"{asked}, {race}{leader}"
     return f"{states_words(record.counts)}, of {record.problem.space.size:g} cells"
 
 
@@ -89,13 +98,14 @@ def states_words(counts: Mapping[str, int]) -> str:
     return ", ".join(parts) or "no trials yet"
 
 
-def method_words(record: JsonObject) -> str:
-    """Format a method with the settings that were chosen, as it can be passed to `create_study`.
+def method_words(record: JsonObject, kind: str = "study") -> str:
+    """Format a method with the settings that were chosen, as it can be passed to `create_study`; of
+    a selection, whose record has all its settings, the name alone.
 
     >>> method_words({"name": "asha", "settings": {"published": True, "brackets": 4}})
     'asha:published,brackets=4'
     """
-    settings = record.get("settings")
+    settings = record.get("settings") if kind == "study" else None
     listed = settings.items() if isinstance(settings, Mapping) else ()
     said = ",".join(
         name if name == "published" and value is True else f"{name}={number(value)}"
@@ -105,16 +115,15 @@ def method_words(record: JsonObject) -> str:
 
 
 def spent_words(record: StudyRecord) -> str:
-    """Describe the budget used, with steps that were trained again; for a study that is over, with
-    the saving compared with training all trials to the end."""
+    """Describe the budget used, with steps that were trained again; for a study that is over, beside
+    what training all trials to the end would take."""
     budget = record.problem.budget
     spent = f"{record.spent:g}" if budget is None else budget.amount(record.spent)
     full, ran = record.begun * record.problem.full_budget, record.spent + record.repeated
-    again = f", {record.repeated:g} repeated," if record.repeated else ""
+    again = f", {record.repeated:g} repeated" if record.repeated else ""
     if not record.over or budget is None or not 0 < ran < full:
-        return f"{spent} spent{again.removesuffix(',')}"
-    share = f"{100 * (1 - ran / full):.0f}% saved"
-    return f"{spent} spent{again} where training all {record.begun} takes {full:g}: {share}"
+        return f"{spent} spent{again}"
+    return f"{spent} spent{again}; {full:g} without early stopping"
 
 
 def waiting_words(record: StudyRecord) -> str:

@@ -28,9 +28,9 @@ from scrimp.display.study_words import (
     time_words,
     waiting_words,
 )
-from scrimp.study_log.best_path import BEST_PATH
 from scrimp.study_log.messages import printable
 from scrimp.study_log.record import StudyRecord
+from scrimp.study_log.study_so_far import BEST_PATH
 
 if TYPE_CHECKING:  # loading it takes a while
     from rich.text import Text
@@ -49,7 +49,7 @@ def screen(record: StudyRecord, width: int, left: str = "") -> list["Text"]:
     time = [(time_words(record), "dim")]
     if record.kind == "selection":
         return [_ends([(cells_words(record), "")], time, width)]
-    title = f"{record.name}  {record.goal}  {method_words(record.method_record)}"
+    title = f"{record.name}  {record.goal}  {method_words(record.method_record, record.kind)}"
     kept = max(width - len(time[0][0]) - 2, 12)
     lines = [
         _ends([(shortened_text(title, kept), "bold")], time, width),

@@ -32,7 +32,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.acquisition.domain import SAME, Condition, Domain
+from scrimp.acquisition.domain import ROW_TOLERANCE, Condition, Domain
 from scrimp.errors import ConfigError
 from scrimp.gp.columns import Column
 from scrimp.json_values import Config, Scalar
@@ -43,8 +43,7 @@ from scrimp.space.space import Pool, Space
 Array = NDArray[np.float64]
 
 WIDTH_AT_FULL_CONFIDENCE = 0.1
-"""Standard deviation of the bump around a guess of full confidence, as a share of the range
-(convention)."""
+"""Standard deviation of the bump around a sure guess, as a share of the range (convention)."""
 
 WEIGHT_AT_FULL_CONFIDENCE = 0.95
 """Probability of a guessed choice at full confidence; all choices share the rest (convention)."""
@@ -73,8 +72,7 @@ class Encoding:
         return np.clip(x, 0.0, 1.0)
 
     def decode(self, x: Array) -> list[Config]:
-        """Return valid configurations for rows (n, d). Values outside the cube are clipped, NaN is
-        an error."""
+        """Return valid configurations for rows (n, d), clipped to the cube; NaN is an error."""
         x = np.asarray(x, dtype=float)
         if x.ndim != 2 or x.shape[1] != self.dimension:
             raise ConfigError(
@@ -92,8 +90,7 @@ class Encoding:
 
     @cached_property
     def domain(self) -> Domain:
-        """The search space of acquisitions: columns, conditions between them, and the rows of a
-        pool."""
+        """The search space of acquisitions: columns, their conditions, and the rows of a pool."""
         column = {name: place for place, name in enumerate(self.space.searched)}
         conditions = []
         for child, needs in self.space.conditions.implied.items():
@@ -132,8 +129,7 @@ def encoding_of(space: Space) -> Encoding:
 
 @dataclass(frozen=True)
 class GuessDensity:
-    """The user's guesses as a density over encoded rows; ``guesses`` are (column, encoded guess,
-    confidence)."""
+    """The user's guesses as a density over encoded rows: (column, encoded guess, confidence)."""
 
     domain: Domain
     guesses: tuple[tuple[int, float, float], ...]
@@ -152,5 +148,7 @@ class GuessDensity:
             else:
                 at_guess = WEIGHT_AT_FULL_CONFIDENCE * confidence
                 even = (1.0 - at_guess) / len(self.domain.columns[column].values or ())
-                value += here * np.log(np.where(np.abs(gap) <= SAME, at_guess + even, even))
+                value += here * np.log(
+                    np.where(np.abs(gap) <= ROW_TOLERANCE, at_guess + even, even)
+                )
         return value, gradient

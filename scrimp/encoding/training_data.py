@@ -91,8 +91,7 @@ class Training:
         return np.asarray(held & ~self.failed)
 
     def noise_of(self, metric: int, rows: NDArray[np.intp]) -> Array | None:
-        """The variances (k,) of a metric, by its column, at some rows; None if it has no standard
-        errors."""
+        """The variances (k,) of a metric, by its column, at some rows; None if not given."""
         told = self.noise[:, metric]
         return told[rows] if told.any() else None
 
@@ -125,8 +124,7 @@ class BudgetRule(ABC):
 
     @abstractmethod
     def awaited(self, trial: Trial, rows: Rows) -> float | None:
-        """The budget of the next row of a trial: of its next report, or of its failure. None if
-        there is none."""
+        """The budget of the next row of a trial, a report or a failure; None without one."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scrimp.errors import CheckpointError
-from scrimp.storage.durable_files import flush_folder, flush_tree, make_folders
+from scrimp.storage.durable_files import BINARY, flush_folder, flush_tree, make_folders
 
 Vouched = Mapping[int, float]
 """For each attempt of a trial, the highest step that was reported while the attempt was accepted
@@ -59,16 +59,14 @@ def step_text(step: float) -> str:
 
 
 def attempt_folder(trial: Path, attempt: int) -> Path:
-    """Return the folder of an attempt; ``trial`` is the path of the trial's folders without the
-    attempt."""
+    """Return the folder of an attempt; ``trial``: the path of the trial's folders without it."""
     return trial.with_name(f"{trial.name}-{attempt}")
 
 
 def newest_state(
     trial: Path, vouched: Vouched, begin: float = float("inf")
 ) -> tuple[float, Path] | None:
-    """Return step and folder of the highest state at or before ``begin`` that counts; None without
-    one."""
+    """Return step and folder of the highest state up to ``begin`` that counts; None without one."""
     states = (
         (step, path)
         for attempt, limit in vouched.items()
@@ -210,8 +208,7 @@ class CheckpointFolder:
         shutil.rmtree(self.work, ignore_errors=True)
 
     def trouble(self, error: BaseException | None = None) -> CheckpointError | None:
-        """Return an error when the disk is full or read-only, judging by ``error`` and by writing a
-        file."""
+        """Return an error if the disk is full or read-only, by ``error`` and by writing a file."""
         while error is not None:
             if isinstance(error, CheckpointError):
                 return error
@@ -426,7 +423,7 @@ def _copy_entry(source: str, target: str, entry: FileEntry) -> str | None:
     else:
         # Without blocking, in case a pipe has replaced the file.
         try:
-            descriptor = os.open(source, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+            descriptor = os.open(source, os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0))
         except OSError as error:
             if error.errno not in UNREADABLE:
                 raise
@@ -443,20 +440,22 @@ def _copy_entry(source: str, target: str, entry: FileEntry) -> str | None:
 
 
 def _write(source: int, target: str, status: os.stat_result) -> None:
-    """Copy an open file with plain descriptors, which is fast for checkpoints of thousands of small
-    files."""
+    """Copy an open file with plain descriptors: fast for checkpoints of many small files."""
     # The owner must be able to read the copy to resume from it.
     mode = stat.S_IMODE(status.st_mode) | 0o600
-    copy = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    copy = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY, 0o600)
     try:
         while data := os.read(source, COPY_BLOCK_BYTES):
             while data:
                 data = data[os.write(copy, data) :]
-        if mode != 0o600:
-            os.chmod(copy, mode)
-        os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns))
+        if os.utime in os.supports_fd:
+            if mode != 0o600:
+                os.chmod(copy, mode)
+            os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns))
     finally:
         os.close(copy)
+    if os.utime not in os.supports_fd:  # Windows
+        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def _discard(path: Path, entry: FileEntry) -> None:

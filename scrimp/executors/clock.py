@@ -23,8 +23,7 @@ _BOOT = time.time() - _since_boot()
 
 
 def wall_clock() -> float:
-    """Return the seconds since 1970: read from the machine when this process began, counted
-    since."""
+    """Return the seconds since 1970: read when this process began, counted since."""
     return _BOOT + _since_boot()
 
 

@@ -155,8 +155,7 @@ class ScriptLog:
             self._dropped += len(data)
 
     def _shorten(self) -> None:
-        """Keep the first and the last quarter, in a new file that replaces the old one in one
-        step."""
+        """Keep the first and the last quarter, in a new file that replaces the old one at once."""
         assert self._descriptor is not None
         quarter = self._most // 4
         with self._path.open("rb") as file:
@@ -245,8 +244,7 @@ class Supervisor:
         self._announced.set()
 
     def delivered(self) -> None:
-        """Continue after the last events became durable; ``stop`` was called first if the trial is
-        to end."""
+        """Continue after the last events became durable; ``stop`` came first if it is to end."""
         self._delivered.release()
 
     def close(self) -> None:
@@ -356,8 +354,7 @@ class Supervisor:
         return self._outcome(self._process.wait())
 
     def _output(self) -> Iterator[tuple[str, str]]:
-        """Yield lines with their source, and ("", "") while there are none; everything goes into
-        the log."""
+        """Yield lines with their source, ("", "") while there are none; all of them are logged."""
         with selectors.DefaultSelector() as selector:
             for name in ("stdout", "stderr"):
                 stream = getattr(self._process, name)
@@ -464,8 +461,7 @@ class Supervisor:
         ]
 
     def _disk_error(self) -> OSError:
-        """Return the disk error that the script's last lines mention; an empty OSError when they
-        mention none."""
+        """Return the disk error that the script's last lines mention; an empty OSError if none."""
         words = "\n".join(self._tail)
         found = (number for number in DISK_FULL_ERRORS if os.strerror(number) in words)
         number = next(found, None)
@@ -543,8 +539,7 @@ class CommandExecutor(Executor):
             supervisor.announce_end()
 
     def wait(self, deliver: Deliver) -> None:
-        """Deliver reports and ends; a script that waits for an answer gets it once its report is
-        durable."""
+        """Deliver reports and ends; a script gets its answer once its report is durable."""
         self._watch_guard()
         try:
             news = self._news.get(timeout=0.2)
@@ -570,8 +565,7 @@ class CommandExecutor(Executor):
             self._guard = self._folder = None
 
     def _watch_guard(self) -> None:
-        """Start the guard, or a new one when it was killed, and tell it about all running
-        scripts."""
+        """Start the guard, or a new one when it was killed, and tell it of all running scripts."""
         with self._telling:
             if self._folder is None or (self._guard is not None and self._guard.poll() is None):
                 return

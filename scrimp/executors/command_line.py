@@ -31,6 +31,9 @@ PLACEHOLDERS = ("params", "python", "trial", "budget", "resume_step", "checkpoin
 INTERPRETER = re.compile(r"python[0-9.]*|bash|sh|zsh|Rscript|julia|node|perl|ruby")
 """Programs whose first argument is a script."""
 
+PYTHONS = ("python", "python3")
+"""Programs for which the interpreter of this process stands in where they are not on the PATH."""
+
 FLAGS = ("-u", "-B", "-O", "-OO", "-E", "-s", "-S", "-I", "-q", "-v")
 """Options of Python that may precede the script."""
 
@@ -45,7 +48,8 @@ class Command:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """The program and its arguments, with their placeholders."""
+        """The program and its arguments, with their placeholders; ``{python}`` in place of a python
+        that is not on the PATH."""
         try:
             words = tuple(shlex.split(self.line) if isinstance(self.line, str) else self.line)
         except ValueError as error:
@@ -56,11 +60,12 @@ class Command:
             raise ObjectiveError(
                 f"the command is {self.line!r}; write a program and its arguments: 'python train.py'"
             )
+        if words[0] in PYTHONS and shutil.which(words[0]) is None:
+            return ("{python}", *words[1:])
         return words
 
     def check(self, parameters: Collection[str]) -> None:
-        """Raise `ObjectiveError` for unknown placeholders and missing programs, before anything
-        runs."""
+        """Raise `ObjectiveError` for unknown placeholders and missing programs, before any run."""
         for word in self.words:
             for name in _names(word):
                 if name in PLACEHOLDERS and name in parameters:
@@ -88,6 +93,17 @@ class Command:
                 f"the script {script!r} of the command does not exist (in"
                 f" {Path(self.folder or '.').resolve()}); correct its name or give its path"
             )
+
+    def unnamed(self, parameters: Collection[str]) -> list[str]:
+        """Return the parameters that the arguments leave out: none if the command names all, or none.
+
+        >>> Command("train --lr {lr}").unnamed(["lr", "decay"])
+        ['decay']
+        """
+        names = {name for word in self.words for name in _names(word)}
+        if "params" in names or names.isdisjoint(parameters):
+            return []
+        return [name for name in parameters if name not in names]
 
     def _script(self) -> str | None:
         """Return the file that an interpreter would run; None when the command names none."""

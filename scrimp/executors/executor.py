@@ -19,8 +19,7 @@ from scrimp.json_values import Config
 from scrimp.study_log.events import Ended, Event, ended_event
 
 Deliver = Callable[[Sequence[Event]], None]
-"""A function that takes events in the order in which they happened and returns when they are
-durable."""
+"""A function that takes events in their order and returns when they are durable."""
 
 
 @dataclass(frozen=True)
@@ -86,15 +85,13 @@ class Executor(ABC):
 
     @abstractmethod
     def wait(self, deliver: Deliver) -> None:
-        """Block until something happens, and deliver it in order; may return with nothing after a
-        short time."""
+        """Block until something happens, and deliver it; may return early with nothing."""
 
     def announce_end(self) -> None:  # noqa: B027 - most have nothing to tell
         """Tell running trials that this process was asked to end, where possible; called once."""
 
     def cause(self, trial: int) -> BaseException | None:
-        """Return the exception of a trial that has just failed; None where only its text is
-        known."""
+        """Return the exception of a trial that just failed; None where only its text is known."""
         del trial
         return None
 

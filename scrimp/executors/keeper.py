@@ -27,12 +27,11 @@ import time
 from pathlib import Path
 
 MARK = "SCRIMP_RUN"
-"""The environment variable that marks the processes of a trial, to find them if its keeper is
-killed."""
+"""The environment variable that marks a trial's processes, to find them without its keeper."""
 
 SET_PARENT_DEATH_SIGNAL, SET_CHILD_SUBREAPER = 1, 36
-WARNINGS = (signal.SIGUSR1, signal.SIGUSR2)
-"""Signals that Slurm sends to every process of a job before it ends the job. They would kill a
+WARNINGS = tuple(vars(signal)[name] for name in ("SIGUSR1", "SIGUSR2") if name in vars(signal))
+"""Signals, none on Windows, that Slurm sends to every process of a job before it ends the job. They would kill a
 command that does not handle them, so it starts with them ignored."""
 MAX_END_SECONDS = 10.0
 """The time after which processes that cannot be killed are left to the system."""
@@ -126,8 +125,7 @@ def _become(command: list[str], mark: str) -> None:
 
 
 def _watched(child: int, parent: int) -> int | None:
-    """Wait for the end of the command and reap adopted processes; return None when the parent is
-    gone."""
+    """Wait for the command's end and reap adopted processes; None when the parent is gone."""
     news, told = os.pipe()
     for descriptor in (news, told):
         os.set_blocking(descriptor, False)

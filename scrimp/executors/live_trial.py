@@ -8,7 +8,8 @@
             trial.report(val_error=error)
 
 `run_objective` calls the objective and turns whatever it does (return, raise, report, end early)
-into events.
+into events. `InProcess` is the executor that does so in this process, where debuggers and print work as
+usual.
 """
 
 import logging
@@ -24,8 +25,8 @@ from typing import NoReturn, SupportsFloat, TypeVar, cast, overload
 from scrimp.checks import did_you_mean, is_finite
 from scrimp.errors import CheckpointError, ReportError
 from scrimp.executors.checkpoint_folder import CheckpointFolder
-from scrimp.executors.clock import Clock, stopwatch_of
-from scrimp.executors.executor import Assignment
+from scrimp.executors.clock import Clock, stopwatch_of, wall_clock
+from scrimp.executors.executor import Assignment, Deliver, Executor
 from scrimp.json_values import Config, Json
 from scrimp.study_log.annotations import as_annotation
 from scrimp.study_log.events import Event, Reported
@@ -186,8 +187,7 @@ class LiveTrial:
 
     @property
     def checkpoint_dir(self) -> Path:
-        """A folder of this trial that survives pauses; each report commits what was saved before
-        it."""
+        """A folder of this trial that survives pauses; each report commits what is in it."""
         if self._folder is None:
             raise ReportError("this study keeps no checkpoints; give optimize a storage on disk")
         with self._watched():
@@ -199,8 +199,7 @@ class LiveTrial:
         return self._goes_on and self._step < self._assignment.end
 
     def steps(self) -> Iterator[int]:
-        """Iterate over the steps to do: from the checkpoint to the end of the grant, or until the
-        trial is stopped."""
+        """Iterate over the steps to do, from the checkpoint to the end of the grant or a stop."""
         for step in range(math.floor(self._resumed_at) + 1, math.ceil(self._assignment.end) + 1):
             if not self._goes_on:
                 return
@@ -217,9 +216,14 @@ class LiveTrial:
         stderr: Stderr = None,
         **metrics: SupportsFloat,
     ) -> bool:
-        """Report metrics of the current step; return True to continue, False to end here.
+        """Report metrics of the current step; return True to continue, False to end here. The report
+        is durable when this returns.
 
-        The report is durable when this returns.
+        Args:
+            value: The metric of the study, or metrics by name.
+            step: Units of budget trained so far; by default that of `steps`.
+            stderr: Standard error of the metric, or of each by name.
+            metrics: Metrics by name.
         """
         stepped = self._current is not None or self.budget > 1.0  # without a budget it is 1
         named = dict(metrics)
@@ -229,8 +233,7 @@ class LiveTrial:
         return self._send(numbers, as_standard_errors(stderr, self._metrics), self._place(step))
 
     def report_answers(self, mean: float, answers: str) -> bool:
-        """Report packed answers to the questions of the grant, and their mean, in a selection by
-        question."""
+        """Report packed answers to the questions of the grant, and their mean (by question)."""
         (metric,) = self._metrics
         return self._send({metric: mean}, {}, self._assignment.end, answers)
 
@@ -319,8 +322,7 @@ def _failure(error: BaseException) -> str:
 
 
 def _of_the_user(error: BaseException) -> TracebackType | None:
-    """Return the traceback inside the objective; None for a wrong result, which was returned and
-    not raised."""
+    """Return the traceback inside the objective; None for a wrong result, which raised nothing."""
     inside = None if error.__traceback__ is None else error.__traceback__.tb_next
     return None if inside is None or inside.tb_frame.f_code is LiveTrial.report.__code__ else inside
 
@@ -358,3 +360,76 @@ def run_objective(objective: Objective, trial: LiveTrial, clock: Clock) -> list[
         return ended("completed", "the objective ended by itself before its grant")
     nothing = "the objective returned None and reported nothing"
     return ended("failed", f"{nothing}; return a number or call trial.report")
+
+
+class InProcess(Executor):
+    """An executor with one slot, which runs its trial inside ``wait``."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        metrics: tuple[str, ...],
+        cost: str | None = None,
+        clock: Clock = wall_clock,
+    ) -> None:
+        self._objective = objective
+        self._metrics = metrics
+        self._cost = cost
+        self._clock = clock
+        self._assignment: Assignment | None = None
+        self._stopped = False
+        self._undelivered: Exception | None = None
+        self._cause: tuple[int, BaseException | None] = (-1, None)
+
+    @property
+    def slots(self) -> int:
+        return 1
+
+    @property
+    def busy(self) -> int:
+        return 0 if self._assignment is None else 1
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
+    def start(self, assignment: Assignment) -> None:
+        self._assignment, self._stopped, self._undelivered = assignment, False, None
+
+    def stop(self, trial: int) -> None:
+        """Make the next report of the objective return False."""
+        if self._assignment is not None and self._assignment.trial == trial:
+            self._stopped = True
+
+    def wait(self, deliver: Deliver) -> None:
+        """Run the assignment to its end, and deliver each report as it is made.
+
+        An error while delivering belongs to the loop and is no failure of the objective.
+        """
+        if self._assignment is None:
+            return
+
+        def emit(events: list[Event]) -> bool:
+            try:
+                deliver(events)
+            except Exception as error:
+                self._undelivered = error
+                raise
+            return not self._stopped
+
+        try:
+            trial = LiveTrial(self._assignment, self._metrics, self._cost, emit, self._clock)
+            last = run_objective(self._objective, trial, self._clock)
+            if self._undelivered is not None:
+                raise self._undelivered
+            self._cause = self._assignment.trial, trial.failure
+            deliver(last)
+        finally:
+            self._assignment = None
+
+    def cause(self, trial: int) -> BaseException | None:
+        number, error = self._cause
+        return error if number == trial else None
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to free."""

@@ -21,8 +21,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 from scrimp.executors import keeper
 from scrimp.storage.open import without_secrets
@@ -141,8 +142,18 @@ def inherited(variables: Mapping[str, str] | None = None) -> dict[str, str]:
     }
 
 
+@contextlib.contextmanager
+def hidden_secrets() -> Iterator[None]:
+    """Hide the secrets in the environment of this process while it runs foreign code."""
+    hidden = {name: os.environ.pop(name) for name in os.environ.keys() - inherited().keys()}
+    try:
+        yield
+    finally:
+        os.environ.update(hidden)
+
+
 def _secret(name: str, value: str) -> bool:
     if name == "SCRIMP_STORAGE":
         bare, _, options = value.partition("?")
-        return without_secrets(bare) != bare or "password" in options.lower()
+        return without_secrets(bare) != bare or "password" in unquote(options).lower()
     return name in SECRETS

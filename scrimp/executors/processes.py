@@ -86,8 +86,7 @@ class _Worker:
 
 
 class Processes(Executor):
-    """An executor with one worker process per environment; each environment holds extra
-    variables."""
+    """An executor with one worker process per environment, which holds extra variables."""
 
     def __init__(
         self,

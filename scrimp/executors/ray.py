@@ -222,8 +222,7 @@ class _Actor:
         return self._news.get()
 
     def answer(self, goes_on: bool) -> None:
-        """Answer the last report, which is durable; ``goes_on`` says whether the trial
-        continues."""
+        """Answer the last report, now durable; ``goes_on``: the trial continues."""
         self._answers.put(goes_on)
 
     def _run(self, assignment: Assignment, url: str | None) -> None:

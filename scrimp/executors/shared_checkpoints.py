@@ -29,8 +29,7 @@ MARK = ".complete"
 STATE = re.compile(r"step-\d+(\.\d+)?(e[+-]?\d+)?")
 
 SCHEMES = ("file", "memory", "s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "hdfs", "sftp")
-"""Schemes that only store files. Other schemes of fsspec fetch any address or run code from a
-file."""
+"""Schemes that only store files. Others of fsspec fetch any address or run code from a file."""
 
 SCHEMES_VARIABLE = "SCRIMP_CHECKPOINT_SCHEMES"
 """The variable that adds schemes, separated by commas."""
@@ -73,8 +72,7 @@ class SharedCheckpoints:
         return [str(path).rstrip("/").rpartition("/")[2] for path in found]
 
     def fetch(self, folder: Path, vouched: Vouched, begin: float = float("inf")) -> None:
-        """Download the newest state at or before ``begin`` that counts to where `newest_state`
-        looks for it."""
+        """Download the newest state up to ``begin`` that counts, to where `newest_state` looks."""
         usable = [
             (_step(name), attempt, name)
             for attempt, limit in vouched.items()
@@ -98,23 +96,22 @@ class SharedCheckpoints:
         os.replace(unfinished, target)
 
     def _content(self, place: str) -> dict[str, PurePosixPath]:
-        """Map the files of a state to their paths within it; `StorageError` for names that lead
-        elsewhere."""
+        """Map the files of a state to their paths; `StorageError` for names that lead elsewhere."""
         root = PurePosixPath(place)
         found = {}
         for path, details in self._files.find(place, detail=True).items():
             within = PurePosixPath(path)
-            if ".." in within.parts or not within.is_relative_to(root) or details.get("islink"):
+            leads_out = ".." in within.parts or not within.is_relative_to(root)
+            if leads_out or details.get("islink") or details.get("type", "file") != "file":
                 raise StorageError(
-                    f"the checkpoint {place} holds {path!r}, which leads out of it; scrimp writes"
-                    " no such files: it is not read"
+                    f"the checkpoint {place} holds {path!r}, which leads out of it or is no plain"
+                    " file; scrimp writes no such files: it is not read"
                 )
             found[path] = within.relative_to(root)
         return found
 
     def push(self, folder: CheckpointFolder) -> None:
-        """Upload the newest state that an attempt committed, unless it is there; durable on
-        return."""
+        """Upload the newest state of an attempt, unless it is there; flushed on return."""
         newest = folder.committed
         if newest is None or newest[1].name in self.steps(folder.attempt):
             return

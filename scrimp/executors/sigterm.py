@@ -9,7 +9,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-REQUESTS = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
+REQUESTS = tuple(
+    vars(signal)[name] for name in ("SIGTERM", "SIGUSR1", "SIGUSR2") if name in vars(signal)
+)
+"""The signals of this system that ask for a shutdown."""
 
 
 @contextmanager

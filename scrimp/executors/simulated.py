@@ -58,8 +58,7 @@ class SimulatedCurves(ABC):
 
 @dataclass(frozen=True)
 class Delays:
-    """The time that starting, stopping and deciding take, and the time ``limit`` of the
-    simulation."""
+    """The time that starting, stopping and deciding take, and the ``limit`` of the simulation."""
 
     start_delay: float = 0.0
     stop_delay: float = 0.0

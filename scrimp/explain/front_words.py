@@ -77,7 +77,7 @@ def aim_lines(each: Mapping[str, Expected] | None, front: Front, problem: Proble
     said = [f"{name} {_band(each[name])}" for name in problem.names]
     losses = problem.counted(problem.losses({name: each[name].loss for name in problem.names}))
     where = "" if losses is None else _place(losses, sorted(front), problem)
-    return [f"The models expected {', '.join(said)}{where}."]
+    return [f"The models predicted {', '.join(said)}{where}."]
 
 
 def _band(expected: Expected) -> str:

@@ -50,7 +50,7 @@ WORDS: Mapping[type, str] = {
     FirstDesign: "It belongs to the first design: configurations spread over the space before a"
     " model can learn anything.",
     Queued: "A user queued it, and the queue comes before the method.",
-    TakenUpAgain: "Its last attempt was interrupted, so it was resumed.",
+    TakenUpAgain: "Its last attempt was interrupted or failed, so it was tried again.",
     FromPortfolio: "It belongs to the portfolio of past studies: configurations that did well in"
     " them are tried first.",
     Recommended: "Past studies recommend it.",
@@ -59,8 +59,8 @@ WORDS: Mapping[type, str] = {
     DrawnAtRandom: "It was drawn at random, as some decisions are.",
     Scouted: "It is a random configuration: when many trials share the best value or are predicted"
     " to reach it, some decisions are random.",
-    AheadOfHalf: "It was in the better half of its level, so it continued to the next one without a"
-    " model.",
+    AheadOfHalf: "Some decisions go without the model: among the random configurations, it was the one"
+    " to continue to the next level.",
     LeadsItsLevel: "It had the best value of all trials at its level, so it continued while the first"
     " design still grows.",
     FirstCell: "It belongs to the method's first cells, which are spread over the run.",
@@ -89,6 +89,14 @@ ACQUISITIONS = {
     "freeze-thaw": "freeze-thaw",
 }
 """The acquisition of a method whose settings do not name one."""
+
+EXPERTS = {
+    "model": "the model of the whole space",
+    "region": "the model of the best region",
+    "density": "the density of good trials",
+    "bound": "the optimistic bound",
+}
+"""Names of the experts that take turns (`scrimp.suggesters.experts`)."""
 
 OF_CURVES = ("mobster", "sync-mobster", "hypertune", "dyhpo")
 """First letters of the methods that model the loss alone; violated constraints count as its worst
@@ -119,7 +127,9 @@ def score_words(
     if isinstance(reason, Modelled) and reason.each is not None:
         score = "the logarithm of its expected addition to the front"
     elif isinstance(reason, Modelled) and reason.weights is not None:
-        score += ", for one trade-off of the metrics"
+        # Scores of other acquisitions may be logarithms here.
+        score = f"{score}, " if name == "log-ei" else ""
+        score += "for one trade-off of the metrics"
     if str(method["name"]).startswith(OF_CURVES):
         return score
     cost = problem.cost is not None or given.get("cost_function") is not None
@@ -140,8 +150,8 @@ def _per_unit(question: Gain, problem: Problem) -> str:
     if not question.per_unit or problem.budget is None:
         return ""
     if question.per_cost and problem.cost is not None:
-        return f" for each unit of {problem.cost}"
-    return f" for each {'second' if question.per_cost else problem.budget.name} of training"
+        return f" per unit of {problem.cost}"
+    return " per second of training" if question.per_cost else f" per {problem.budget.name}"
 
 
 def _question(record: DecisionRecord) -> Race | Horizon | Gain | Growth | None:
@@ -168,6 +178,8 @@ def why(record: DecisionRecord, problem: Problem, method: str, new: bool, budget
         return "It repeats a configuration to confirm a verdict: is the best better than noise?"
     if isinstance(reason, FirstDesign) and reason.guessed:
         return "It is the guess of the user, which is tried before a model can learn anything."
+    if isinstance(reason, FirstDesign) and reason.centre:
+        return "It begins the first design, at the defaults or the middle of each range."
     for said in (reason, record.grant):
         words = WORDS.get(type(said), "") or _particular(said, amount, new)
         if words:
@@ -175,8 +187,13 @@ def why(record: DecisionRecord, problem: Problem, method: str, new: bool, budget
     match reason:
         case Modelled(exploring=True):
             return (
-                "Nothing had improved for a while, so this decision explored another region, by an"
-                " optimistic bound of the model."
+                "Little had improved, so an optimistic bound of the model chose it: it explored where the"
+                " model knew little."
+            )
+        case Modelled(region=True):
+            return (
+                "A model of the region around the best trials chose it: more progress was expected of"
+                " it than of the model of the whole space."
             )
         case Modelled():
             return "A model of the values so far chose it, as the most promising configuration."
@@ -204,11 +221,9 @@ def _asked(reason: Modelled, problem: Problem) -> str:
     if isinstance(reason.question, Gain):
         beaten = f"the best {problem.metric} so far"
         if reason.question.best is not None:
-            beaten += f", {problem.sign * reason.question.best:.4g},"
-        return (
-            f"It had the largest expected improvement on {beaten}{by}"
-            f"{_per_unit(reason.question, problem)}."
-        )
+            beaten += f" ({problem.sign * reason.question.best:.4g})"
+        unit = _per_unit(reason.question, problem)
+        return f"It had the highest expected improvement{unit} over {beaten}{by}."
     if reason.question is None or reason.question.threshold is None:
         return f"It was the most likely to come close to feasible{by}."
     return f"It was the most likely to beat the best {problem.metric} so far{by}."
@@ -227,9 +242,10 @@ def _particular(said: Reason | Grant | None, amount: str, new: bool) -> str:
         case Promoted(level):
             return f"Its value was within the cutoff at {level:g}, so it was promoted to {amount}."
         case InBracket(bracket, None):
+            where = f" in bracket {bracket}" if bracket else ""
             return (
-                "A worker was free and no trial could be promoted, so a new one started in bracket"
-                f" {bracket} with {amount}."
+                "A worker was free and no trial could be promoted, so a new one started"
+                f"{where} with {amount}."
             )
         case InBracket(bracket, level) if new:
             return (
@@ -244,7 +260,7 @@ def _particular(said: Reason | Grant | None, amount: str, new: bool) -> str:
             among = "among the tasks without a score" if opens else f"per unit of cost by {rule}"
             log = "" if value is None else f" (its logarithm is {value:.4g})"
             return f"It is the most valuable cell {among}{log}."
-        case AskedInRound(number, alive, checkpoints):
+        case AskedInRound(round=number, alive=alive, checkpoints=checkpoints):
             return (
                 f"Round {number}: the {alive} checkpoints still in the race, of {checkpoints}, answer"
                 " the same questions."
@@ -276,20 +292,29 @@ def belief_lines(
     if reason.question is not None and _is_floor(good, reason, best):
         new = _at_best(good, best)
         floor = "a new best" if new else f"{problem.sign * good:.4g} or better"
-        line = f"{problem.metric} {value:.4g}{after}, anything from {floor} to {worst:.4g}"
+        line = f"{problem.metric} {value:.4g}{after} (95% interval: {floor} to {worst:.4g})"
         if expected.loss <= good + ROUNDING_TOLERANCE * abs(good):
             said = f"a new best {problem.metric}" if new else f"{problem.metric} {floor}"
-            line = f"{said}{after}, and {worst:.4g} at worst"
-        return [f"The model expected {line} (two standard deviations)."]
+            line = f"{said}{after} (95% interval: up to {worst:.4g})"
+        return [f"The model predicted {line}."]
     low, high = sorted((problem.sign * good, worst))
-    band = f"between {low:.4g} and {high:.4g} (two standard deviations)"
-    lines = [f"The model expected {problem.metric} {value:.4g}{after}, {band}."]
+    band = interval_words(low, high)
+    lines = [f"The model predicted {problem.metric} {value:.4g}{after} ({band})."]
     if problem.budget is None and trial.loss is not None:
         came = problem.sign * trial.loss
         lines.append(
             f"The result was {came:.4g}, {_compared(problem.sign * came, problem.sign, low, high)}."
         )
     return lines
+
+
+def interval_words(low: float, high: float) -> str:
+    """Return an interval of two standard deviations of the noise-free value to both sides.
+
+    >>> interval_words(-3.652, 10.91)
+    '95% interval without noise -3.652 to 10.91'
+    """
+    return f"95% interval without noise {low:.4g} to {high:.4g}"
 
 
 ROUNDING_TOLERANCE = 2e-6
@@ -315,15 +340,23 @@ def _is_floor(good: float, reason: Modelled, best: float | None) -> bool:
 def _compared(loss: float, sign: float, low: float, high: float) -> str:
     best, worst = sorted((sign * low, sign * high))
     if best <= loss <= worst:
-        return "as expected"
-    return "better than expected" if loss < best else "worse than expected"
+        return "inside the interval"
+    return f"{'better' if loss < best else 'worse'} than predicted (noise not counted)"
+
+
+def _fit_of_another(record: DecisionRecord) -> bool:
+    """Return True if the recorded fit is not of the model that chose: that of a region, of one
+    trade-off, or of past studies."""
+    reason = record.reason
+    own = isinstance(reason, Modelled) and (reason.region or reason.weights is not None)
+    return own or (record.sources is not None and bool(record.sources.weights))
 
 
 def model_lines(record: DecisionRecord, problem: Problem) -> list[str]:
     """Describe the fit of the model, and the parameters along which the metric changes fastest and
     slowest."""
     fit = next(iter((record.fit or {}).values()), None)
-    if fit is None:
+    if fit is None or _fit_of_another(record):
         return []
     lines = [f"The model was fitted for this decision, to {fit.n} observations."]
     order = _by_scale(_length_scales(fit, problem))
@@ -337,7 +370,7 @@ def model_lines(record: DecisionRecord, problem: Problem) -> list[str]:
 
 def depends_words(record: DecisionRecord, problem: Problem) -> str:
     """Name the two parameters along which the metric changes fastest; empty if unknown."""
-    fit = next(iter((record.fit or {}).values()), None)
+    fit = None if _fit_of_another(record) else next(iter((record.fit or {}).values()), None)
     pairs = [] if fit is None else _length_scales(fit, problem)
     names = problem.space.searched
     theta = () if record.curves is None else record.curves.fits[0].theta
@@ -392,7 +425,7 @@ def score_lines(record: DecisionRecord, words: str, trial: Trial) -> list[str]:
         if odds and second["score"] is not None:
             rated = f", with {chance(second['score'])}"
         more = f"; {counted(len(ranked) - 1, 'more')} recorded" if len(ranked) > 1 else ""
-        lines.append(f"The runner-up was {second['text']}{rated}{more}.")
+        lines.append(f"Runner-up: {second['text']}{rated}{more}.")
     elif reason.rivals is not None:
         lines.append(
             "There was no runner-up: every search for a better score ended at this configuration."
@@ -410,21 +443,28 @@ def _side_lines(sides: Sides) -> list[str]:
     ]
 
 
-def other_lines(record: DecisionRecord) -> list[str]:
+def other_lines(record: DecisionRecord, problem: Problem) -> list[str]:
     """Return sentences on densities and on the weights of past studies."""
     lines = []
     match record.reason:
         case FromDensity(level, trials):
+            among = f"{counted(trials, 'trial')} compared at budget {level:g}"
+            if problem.budget is None:
+                among = counted(trials, "finished trial")
             lines.append(
-                "In its region good trials are dense and others are not, among"
-                f" {counted(trials, 'trial')} compared at budget {level:g}."
+                "Of the candidates, its density of good trials was highest relative to that of the"
+                f" others, among {among}."
             )
         case FirstDesign(int() as needed):
             lines.append(f"The method needs {needed} comparable trials before it learns from them.")
+    if record.experts:
+        ranked = sorted(record.experts.items(), key=lambda item: -item[1])
+        shares = ", ".join(f"{EXPERTS.get(name, name)} {share:.0%}" for name, share in ranked)
+        lines.append(f"Expected share of turns with progress, the highest decides: {shares}.")
     if record.sources is None:
         return lines
     listed = sorted(record.sources.weights.items(), key=lambda item: -item[1])
-    shown = [f"{name} {weight:.0%}" for name, weight in listed if weight >= 0.005][:5]
+    shown = [f"{name} {share_words(weight)}" for name, weight in listed if weight >= 0.005][:5]
     if shown:
         lines.append(f"Weights of studies: {', '.join(shown)}.")
     return lines + _past_lines(record.sources)
@@ -451,6 +491,17 @@ def chance(score: float) -> str:
     """
     share = 0.5 * math.erfc(-score / math.sqrt(2.0))
     return "under 1%" if share < 0.01 else "over 99%" if share > 0.99 else f"{share:.0%}"
+
+
+def share_words(weight: float) -> str:
+    """Format a weight in percent, as all or nothing only if it is.
+
+    >>> share_words(0.9987), share_words(1.0), share_words(0.002)
+    ('over 99%', '100%', 'below 1%')
+    """
+    if 0.995 <= weight < 1.0 - 1e-9:
+        return "over 99%"
+    return "below 1%" if 0.0 < weight < 0.005 else f"{weight:.0%}"
 
 
 def counted(count: float, noun: str) -> str:

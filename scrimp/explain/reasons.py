@@ -20,6 +20,7 @@ from typing import NamedTuple
 from msgspec import to_builtins
 from msgspec.structs import replace
 
+from scrimp.checks import nearly_equal
 from scrimp.display.explanation import DecisionReason, Explanation
 from scrimp.display.study_words import method_words
 from scrimp.errors import ScrimpError
@@ -32,10 +33,12 @@ from scrimp.explain.reason_words import (
     config_text,
     counted,
     depends_words,
+    interval_words,
     model_lines,
     other_lines,
     score_lines,
     score_words,
+    share_words,
     step_words,
     why,
 )
@@ -46,8 +49,22 @@ from scrimp.methods.policy import Start
 from scrimp.study.decisions import next_decision
 from scrimp.study.outcomes import chosen_report
 from scrimp.study_log.constraints import constraint_words
-from scrimp.study_log.decision_record import DecisionRecord, Horizon, Modelled
-from scrimp.study_log.events import BudgetGranted, Decided, Event, TrialAdded
+from scrimp.study_log.decision_record import (
+    DecisionRecord,
+    FromPortfolio,
+    Horizon,
+    Modelled,
+    Recommended,
+)
+from scrimp.study_log.events import (
+    BudgetGranted,
+    Decided,
+    Event,
+    Reported,
+    StudyChanged,
+    TrialAdded,
+)
+from scrimp.study_log.fold import Fold
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Budget, Problem
 from scrimp.study_log.record import StudyRecord
@@ -77,9 +94,10 @@ def explain(history: History, trial: int | None = None) -> Explanation:
     if trial is None:
         trial = chosen_report(history)[0].id
     shown, record = history.trial(trial), StudyRecord.of(history)
-    grants = _decisions(history, trial)
-    moments = [_moment(history, shown, *each) for each in grants]
-    without = _without_sources(history, grants)
+    told = history.derive(_GRANTS)
+    grants = told.by_trial.get(trial, [])
+    moments = [told.moment(history, shown, place) for place in range(len(grants))]
+    without = _without_sources(history, shown, grants)
     return Explanation(
         trial=trial,
         status=shown.status,
@@ -87,7 +105,7 @@ def explain(history: History, trial: int | None = None) -> Explanation:
         value=shown.value,
         budget=shown.budget,
         headline=_headline(record, shown),
-        method=method_words(record.method_record),
+        method=method_words(record.method_record, record.kind),
         method_reason=record.method_reason,
         decisions=tuple(
             _decision_reason(history, shown, decided, moment)
@@ -101,7 +119,8 @@ def explain(history: History, trial: int | None = None) -> Explanation:
 def _headline(record: StudyRecord, trial: Trial) -> str:
     """Return the state of a trial, its last and best value, and its rank by the best value."""
     problem = record.problem
-    value = "no value yet" if trial.value is None else f"{problem.metric} {trial.value:.6g}"
+    missing = "no value" if trial.status == "failed" else "no value yet"
+    value = missing if trial.value is None else f"{problem.metric} {trial.value:.6g}"
     if trial.last is not None and problem.several:
         value = metric_words(trial.last.metrics, problem)
     after = "" if problem.budget is None else f" after {problem.budget.amount(trial.budget)}"
@@ -119,30 +138,62 @@ def _headline(record: StudyRecord, trial: Trial) -> str:
     return f"{line}; rank {rank[0]} of {rank[1]}"
 
 
-def _decisions(history: History, trial: int) -> list[tuple[Decided, BudgetGranted, bool]]:
-    """Return the record and grant of every decision about the trial, and True for the one that
-    added it."""
-    found: list[tuple[Decided, BudgetGranted, bool]] = []
+MAX_KEPT_MOMENTS = 256
+
+
+@dataclasses.dataclass
+class _Told:
+    """The grants of each trial, each with its decision and True if that added the trial; and the
+    moments of some. A moment depends on the log up to its decision, so it is computed once."""
+
+    by_trial: dict[int, list[tuple[Decided, BudgetGranted, bool]]]
+    moments: dict[tuple[int, int], Moment]
     decided: Decided | None = None
-    new = False
-    for event in history.events:
+    added: int | None = None
+
+    def moment(self, history: History, trial: Trial, place: int) -> Moment:
+        """Return the moment of grant number ``place`` of a trial."""
+        found = self.moments.get((trial.id, place))
+        if found is None:
+            found = _moment(history, trial, *self.by_trial[trial.id][place])
+            if len(self.moments) >= MAX_KEPT_MOMENTS:
+                self.moments.clear()
+            self.moments[trial.id, place] = found
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class _Grants(Fold[_Told]):
+    kinds = (Decided, TrialAdded, BudgetGranted, StudyChanged)
+
+    def begin(self, problem: Problem) -> _Told:
+        return _Told({}, {})
+
+    def step(self, state: _Told, event: Event, before: Trial | None, trial: Trial | None) -> None:
         match event:
             case Decided():
-                decided, new = event, False
+                state.decided, state.added = event, None
             case TrialAdded():
-                new = event.trial == trial
-            case BudgetGranted() if event.trial == trial and decided is not None:
-                found.append((decided, event, new))
-    return found
+                state.added = event.trial
+            case BudgetGranted() if state.decided is not None:
+                grant = state.decided, event, event.trial == state.added
+                state.by_trial.setdefault(event.trial, []).append(grant)
+            case StudyChanged():
+                state.moments.clear()
+
+
+_GRANTS = _Grants()
 
 
 def _moment(
     history: History, trial: Trial, decided: Decided, grant: BudgetGranted, new: bool
 ) -> Moment:
     prefix = history.events[: decided.seen]
-    seen = seen_by(history.problem, prefix, trial.id)
+    seen = seen_by(history.problem, prefix, trial.id, StudyRecord.of(history).unfit)
     if not new:
-        rank = rank_then(history.problem, prefix, trial.id, seen.reached)
+        # Parts of a selection are of different tasks and questions, so their scores have no rank.
+        ranked = not history.is_selection
+        rank = rank_then(history.problem, prefix, trial.id, seen.reached) if ranked else None
         return Moment(decided.record, seen, rank, grant.budget, new)
     # A decision without a fit of its own used the latest one before.
     before = (event.record for event in reversed(prefix) if isinstance(event, Decided))
@@ -177,7 +228,9 @@ def _reason(
     # The score of a single cell of a selection says little.
     best = "" if selection else seen.best_words(problem)
     data = f"{counted(seen.reports, 'report')} of {counted(seen.trials, 'trial')}"
-    lines.append(f"It is based on {data}{'; ' if best else ''}{best}.")
+    if seen.unfit:
+        data += f", without {counted(seen.unfit, 'trial')} that did not fit the space"
+    lines.append(f"It was made after {data}{'; ' if best else ''}{best}.")
     lines += model_lines(record, problem)
     if isinstance(record.reason, Modelled) and record.reason.each:
         lines += aim_lines(record.reason.each, seen.front, problem)
@@ -185,9 +238,9 @@ def _reason(
         lines += belief_lines(record, problem, trial, None if seen.best is None else seen.best[0])
     words = score_words(record, history.method, problem, seen.failures)
     lines += score_lines(record, words, trial)
-    lines += other_lines(record)
+    lines += other_lines(record, problem)
     if selection:
-        lines += _answer_then(history.events[: decided.seen])
+        lines += _answer_then(History.of(history.events[: decided.seen]), trial)
     if record.degraded:
         lines.append(f"Degraded: {record.degraded}.")
     named = record.grant if record.reason is None else record.reason
@@ -213,11 +266,16 @@ def _title(problem: Problem, budget: float, new: bool) -> str:
     return f"a new configuration, granted {amount}" if new else f"more budget, {amount} in all"
 
 
-def _answer_then(events: Sequence[Event]) -> list[str]:
-    """Return the answer of a checkpoint selection before this cell."""
+def _answer_then(history: History, trial: Trial) -> list[str]:
+    """Return the answer of a checkpoint selection before this cell, or the state of its race."""
     from scrimp.checkpoint_selection.cell_policy import recommendation
+    from scrimp.checkpoint_selection.question_policy import is_race
 
-    answer = recommendation(History.of(events))
+    if is_race(history):
+        from scrimp.explain.race_words import part_lines
+
+        return part_lines(history, trial)
+    answer = recommendation(history)
     if answer.expected_score is None:
         return []
     line = f"The answer then was checkpoint {answer.checkpoint}, mean score {answer.score_text}"
@@ -228,19 +286,29 @@ def _answer_then(events: Sequence[Event]) -> list[str]:
 
 
 def _without_sources(
-    history: History, grants: Sequence[tuple[Decided, BudgetGranted, bool]]
+    history: History, trial: Trial, grants: Sequence[tuple[Decided, BudgetGranted, bool]]
 ) -> Config | None:
-    """Return the choice of plain ``gp`` at the decision that added the trial; None unless the study
-    learned from others."""
+    """Return the choice of plain ``gp`` at the decision that added the trial; None unless the
+    decision used past studies, and if the choice is the same."""
     added = [decided for decided, _, new in grants if new]
-    if not history.sources or not added:
+    if not history.sources or not added or not _used_sources(history, added[0].record):
         return None
     before = History.of(history.events[: added[0].seen])
     try:
         action = next_decision(build_policy(before.problem, Method("gp")), before).action
     except ScrimpError:
         return None
-    return dict(action.config) if isinstance(action, Start) else None
+    if not isinstance(action, Start) or nearly_equal(action.config, trial.config):
+        return None
+    return dict(action.config)
+
+
+def _used_sources(history: History, record: DecisionRecord) -> bool:
+    """Return True if past studies had a part in a decision."""
+    if isinstance(record.reason, FromPortfolio | Recommended):
+        return True
+    weights = {} if record.sources is None else record.sources.weights
+    return any(weights.get(source.study, 0.0) > 0.0 for source in history.sources)
 
 
 def _summary(
@@ -254,7 +322,7 @@ def _summary(
         lines = ["The records of its decisions are not what their method writes: no reason known."]
     if without is not None:
         text = config_text(without)
-        lines.append(f"Without the past studies the model would have chosen {text}.")
+        lines.append(f"Plain `gp` without past studies would have tried {text}.")
     return tuple(line for line in lines if line)
 
 
@@ -277,7 +345,10 @@ def _start_sentence(history: History, trial: Trial, moments: Sequence[Moment]) -
 def _modelled_sentence(problem: Problem, trial: Trial, reason: Modelled, seen: Seen) -> str:
     """Describe the prediction of a model for a new configuration, and the best value so far."""
     past = seen.best_words(problem)
-    begun = f"A model of {counted(seen.reports, 'report')}{seen.depends} chose it"
+    chooser = "a model of the region around the best trials" if reason.region else "a model"
+    if reason.exploring:
+        chooser = "an optimistic bound of a model"
+    begun = f"After {counted(seen.reports, 'report')} {chooser}{seen.depends} chose it"
     begun += f" when {past}" if past else ""
     aims = aim_lines(reason.each, seen.front, problem)
     if aims:
@@ -287,12 +358,12 @@ def _modelled_sentence(problem: Problem, trial: Trial, reason: Modelled, seen: S
         return f"{begun}."
     ends = (expected.loss if end is None else end for end in (expected.low, expected.high))
     low, high = sorted(problem.sign * end for end in ends)
-    value, band = problem.sign * expected.loss, f"between {low:.4g} and {high:.4g}"
+    predicted = f"predicted {problem.sign * expected.loss:.4g} ({interval_words(low, high)})"
     came = "" if trial.value is None else f"; the result was {trial.value:.4g}"
-    if seen.best is not None and expected.loss > seen.best[0]:
-        unsure = f"{value:.4g}, but anything {band} was likely"
-        return f"{begun}: it expected {unsure}, so it was worth a try{came}."
-    return f"{begun}: it expected {value:.4g}, {band}{came}."
+    good = expected.loss if expected.low is None else expected.low
+    if seen.best is not None and good < seen.best[0] < expected.loss:
+        predicted += ", tried because it was uncertain"
+    return f"{begun}: {predicted}{came}."
 
 
 def path_words(ranks: Sequence[Rank], budget: Budget) -> str:
@@ -323,7 +394,7 @@ def _why_sentence(history: History, trial: Trial, moments: Sequence[Moment]) -> 
     if isinstance(reason, Modelled) and isinstance(reason.question, Horizon) and problem.budget:
         return _chance_sentence(problem, trial, record, seen, budget)
     others = competitors_of(record, trial)
-    instead = f"otherwise {others[0]['text']} would have been chosen" if others else ""
+    instead = f"runner-up: {others[0]['text']}" if others else ""
     if problem.budget is None:
         return f"{instead[0].upper()}{instead[1:]}." if instead else ""
     if new:
@@ -331,40 +402,56 @@ def _why_sentence(history: History, trial: Trial, moments: Sequence[Moment]) -> 
     else:
         words = why(record, problem, str(history.method.get("name", "")), new, budget)
         if not instead and rank is not None and rank.next_trial is not None:
-            instead = f"behind it was trial {rank.next_trial} with {rank.next_value:.4g}"
+            instead = f"next was trial {rank.next_trial} with {rank.next_value:.4g}"
         amount = problem.budget.amount(budget)
         last = f"It was given {amount} in all: {words[0].lower()}{words[1:-1]}"
     return f"{last}; {instead}." if instead else f"{last}."
 
 
 def _only_budget(history: History, trial: Trial, budget: float) -> str:
-    """Describe the only budget of a trial, and which better trials were continued instead."""
+    """Describe the only budget of a trial, and which trials were continued instead if all of them
+    were better."""
     problem = history.problem
     assert problem.budget is not None
     amount = problem.budget.amount(budget)
     if budget >= problem.full_budget:
-        return f"{amount} at once, the whole training"
+        stopped = "" if trial.status != "stopped" else problem.budget.amount(trial.budget)
+        end = f", and was stopped after {stopped}" if stopped else ""
+        return f"{amount} at once, the whole training{end}"
     ends = {"running": "so far", "failed": "since it failed", "stale": "since its worker vanished"}
     if trial.status in ends:
         return f"{amount} and no more, {ends[trial.status]}"
-    own = _loss_at(trial, budget)
+    own, events = _loss_at(trial, budget), history.events
+    # Trials that were given this budget, and more later; those of other brackets began with more.
+    here = {
+        event.trial
+        for event in events
+        if isinstance(event, BudgetGranted) and event.budget == budget
+    }
+    continued = [other for other in history.trials if other.id in here and other.granted > budget]
     # By their losses after this budget, the worst of them last.
     ahead = sorted(
         (loss, -other.id)
-        for other in history.trials
-        if other.granted > budget
-        and (loss := _loss_at(other, budget)) is not None
-        and (own is None or loss < own)
+        for other in continued
+        if (loss := _loss_at(other, budget)) is not None and (own is None or loss < own)
     )
-    if not ahead:
-        return f"{amount} and no more, since others were more promising"
+    if not ahead or len(ahead) < len(continued) or problem.several:
+        own_last = max(place for place, event in enumerate(events) if _is_of(event, trial.id))
+        later = sum(isinstance(event, BudgetGranted) for event in events[own_last + 1 :])
+        went = f"the {counted(later, 'later grant')} went to other trials"
+        return f"{amount} and no more: {went if later else 'no grant was made after its report'}"
     loss, number = ahead[-1]
     last = f"trial {-number} with {problem.sign * loss:.4g}"
     if len(ahead) == 1:
         return f"{amount} and no more: {last} was ahead of it and continued"
     return (
-        f"{amount} and no more: {len(ahead)} trials ahead of it continued, the last of them {last}"
+        f"{amount} and no more: {len(ahead)} trials ahead of it continued, the worst of them {last}"
     )
+
+
+def _is_of(event: Event, trial: int) -> bool:
+    """Return True for a grant to a trial and for its reports."""
+    return isinstance(event, BudgetGranted | Reported) and event.trial == trial
 
 
 def _loss_at(trial: Trial, budget: float) -> float | None:
@@ -392,8 +479,7 @@ def _chance_sentence(
         return f"{last}."
     second = others[0]["score"]
     with_ = f" ({chance(second)})" if odds and second is not None else ""
-    then = "continued" if others[0]["text"].startswith("trial ") else "started"
-    return f"{last}; otherwise {others[0]['text']}{with_} would have {then}."
+    return f"{last}; runner-up: {others[0]['text']}{with_}."
 
 
 def _outcome_sentences(history: History, trial: Trial, moments: Sequence[Moment]) -> list[str]:
@@ -419,5 +505,7 @@ def _outcome_sentences(history: History, trial: Trial, moments: Sequence[Moment]
     shares = [(weight, name) for name, weight in weights.items() if name in names]
     if shares:
         (most, who), total = max(shares), sum(weight for weight, _ in shares)
-        found.append(f"Past studies had a weight of {total:.0%}, most of it {who} with {most:.0%}.")
+        found.append(
+            f"Past studies had a weight of {share_words(total)}, the largest {who} with {share_words(most)}."
+        )
     return found

@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # loading it takes SciPy
     from scrimp.transfer.past import Past
 
 
-TOLERANCE = 1e-6
+VALUE_TOLERANCE = 1e-6
 """Difference of two values of a numeric parameter that count as equal, as a share of its range."""
 
 
@@ -133,7 +133,7 @@ def _config_difference(recorded: Config, now: Config, space: Space) -> str:
             continue
         if isinstance(value, float) and isinstance(other, float):
             parameter = space[name]
-            if abs(parameter.to_unit(value) - parameter.to_unit(other)) <= TOLERANCE:
+            if abs(parameter.to_unit(value) - parameter.to_unit(other)) <= VALUE_TOLERANCE:
                 continue
         return f"{name} was {value!r} and would be {other!r}"
     return ""

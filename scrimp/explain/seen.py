@@ -2,11 +2,11 @@
 
 Everything here can be checked by hand: reports before the decision, and ranks at a budget.
 
-    seen = seen_by(problem, history.events[: decided.seen], trial)
+    seen = seen_by(problem, history.events[: decided.seen], trial, unfit)
     rank = rank_then(problem, history.events[: decided.seen], trial, seen.reached)
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
 from scrimp.study_log.events import Ended, Event, Reported, TrialAdded
@@ -19,7 +19,8 @@ from scrimp.study_log.trial import Observation
 @dataclass(frozen=True)
 class Seen:
     """Counts of trials, reports and failures before a decision, the budget that its trial had
-    ``reached``, the ``front`` (with one metric the best report alone), and in words the parameters
+    ``reached``, the ``front`` (with one metric the best report alone), the number of ``unfit``
+    trials, which count nowhere else because models do not see them, and in words the parameters
     that the metric ``depends`` on by its model."""
 
     trials: int
@@ -27,6 +28,7 @@ class Seen:
     failures: int
     reached: float
     front: Front = field(default_factory=list)
+    unfit: int = 0
     depends: str = ""
 
     @property
@@ -46,12 +48,19 @@ class Seen:
         return f"the best {problem.metric} so far was {problem.sign * loss:.4g} (trial {trial})"
 
 
-def seen_by(problem: Problem, events: Sequence[Event], own: int) -> Seen:
-    """Return the data in the first ``events`` of a log, for a decision about trial ``own``."""
-    trials, reports, failures, reached = 0, 0, 0, 0.0
+def seen_by(
+    problem: Problem, events: Sequence[Event], own: int, unfit: Container[int] = ()
+) -> Seen:
+    """Return the data in the first ``events`` of a log, for a decision about trial ``own``; the
+    trials in ``unfit`` do not fit the space."""
+    trials, reports, failures, reached, without = 0, 0, 0, 0.0, 0
     front: Front = []
     for event in events:
         match event:
+            case TrialAdded(trial=trial) if trial in unfit:
+                without += 1
+            case Ended(trial=trial) | Reported(trial=trial) if trial in unfit and trial != own:
+                pass
             case TrialAdded():
                 trials += 1
             case Ended(status="failed"):
@@ -63,7 +72,7 @@ def seen_by(problem: Problem, events: Sequence[Event], own: int) -> Seen:
                     front = with_report(front, point, event.trial)
                 if event.trial == own:
                     reached = max(reached, event.step)
-    return Seen(trials, reports, failures, reached, front)
+    return Seen(trials, reports, failures, reached, front, without)
 
 
 @dataclass(frozen=True)

@@ -42,8 +42,7 @@ def write_json(history: History, file: TextIO) -> None:
 
 
 def write_csv(history: History, file: TextIO, formulas: bool = False) -> None:
-    """Write one row per trial; ``formulas`` leaves texts unchanged that a spreadsheet would
-    compute."""
+    """Write one row per trial; ``formulas``: leave texts that a spreadsheet would compute."""
     table = StudyRecord.of(history).rows()
     writer = csv.DictWriter(file, fieldnames=list(table[0]) if table else COLUMNS)
     writer.writeheader()

@@ -7,7 +7,8 @@ Optuna storages and result folders.
 Rows hold parameters and a value. Parameters are the columns ``params_<name>``, or the named ones, or
 everything that is not the value, an id, a state or a time. The space is inferred from the rows:
 integers, numbers (logarithmic if they span two orders of magnitude), choices; a column that never
-varies is a constant. A row without a finite value is a failed trial.
+varies is a constant. A row without a finite value is a failed trial. Conditions are inferred too
+(`scrimp.formats.inferred_conditions`).
 
 MLflow exports ``params.lr`` and ``metrics.loss`` (``mlflow.search_runs().to_csv()``). Weights & Biases
 exports the columns ``config`` and ``summary``, each a mapping in a cell (its export script), or one
@@ -26,6 +27,7 @@ from typing import Any, cast
 
 from scrimp.checks import is_finite
 from scrimp.errors import ScrimpError, StudyError
+from scrimp.formats.inferred_conditions import with_conditions
 from scrimp.formats.optuna_file import (
     is_journal,
     is_optuna,
@@ -117,7 +119,7 @@ def read_results(path: Path, settings: ImportSettings) -> list[Imported]:
             " or a folder of results"
         )
     try:
-        return _read(path, settings)
+        return _conditional(_read(path, settings), settings)
     except ScrimpError:
         raise
     except OSError as error:
@@ -166,7 +168,18 @@ def _read(path: Path, settings: ImportSettings) -> list[Imported]:
     return [_from_rows(path, [_flat(row) for row in rows], settings)]
 
 
-def read_server(url: str) -> list[Imported]:
+def _conditional(found: list[Imported], settings: ImportSettings) -> list[Imported]:
+    """Return the studies with their conditions; refuse a given one that has no parameter."""
+    unknown = [
+        name for name in settings.when if all(name not in each.problem.space for each in found)
+    ]
+    if unknown:
+        known = ", ".join(dict.fromkeys(name for each in found for name in each.problem.space))
+        raise StudyError(f"--when names {unknown[0]!r}, which is no parameter; there are {known}")
+    return [with_conditions(each, settings.when) for each in found]
+
+
+def read_server(url: str, settings: ImportSettings | None = None) -> list[Imported]:
     """Read the Optuna studies in the PostgreSQL database at ``url``."""
     if not url.startswith("postgres"):
         raise StudyError(
@@ -174,7 +187,7 @@ def read_server(url: str) -> list[Imported]:
             " file or a folder (a redis or MySQL storage of Optuna: copy it with optuna.copy_study)"
         )
     with postgres_tables(url) as database:
-        return read_optuna(database)
+        return _conditional(read_optuna(database), settings or ImportSettings())
 
 
 def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
@@ -215,8 +228,7 @@ def _scalar(text: str | None) -> Scalar:
 
 
 def _flat(row: JsonObject) -> dict[str, Json]:
-    """Flatten ``{"params": {...}, "value": v}`` into columns ``params_<name>``; flat rows are
-    unchanged."""
+    """Flatten ``{"params": {...}, "value": v}`` into ``params_<name>``; flat rows stay as is."""
     nested = row.get("params", row.get("config"))
     if not isinstance(nested, Mapping):
         return dict(row)

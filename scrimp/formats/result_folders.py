@@ -48,11 +48,13 @@ MIN_LOG_RATIO = 100.0
 @dataclass(frozen=True)
 class ImportSettings:
     """Import settings: ``metric`` is the column of the value, ``direction`` that of the study;
-    ``parameters`` are columns, empty for all candidates."""
+    ``parameters`` are columns, empty for all candidates; ``when`` gives conditions that cannot be
+    inferred, by parameter."""
 
     metric: str = "value"
     direction: str = "minimize"
     parameters: tuple[str, ...] = ()
+    when: Mapping[str, Mapping[str, tuple[Scalar, ...]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,7 @@ class Imported:
 def inferred_space(
     configs: Sequence[Config], declared: Mapping[str, Parameter] | None = None
 ) -> Space:
-    """Return a space that contains these configurations; ``declared`` parameters are used as they
-    are."""
+    """Return a space that contains these configurations; ``declared`` parameters are kept."""
     names = list(dict.fromkeys(name for config in configs for name in config))
     known = declared or {}
     return Space(

@@ -17,10 +17,19 @@
     workers = 2
     retries = 1
 
-Paths are relative to the file's folder, where the command runs too.
+Paths are relative to the file's folder, where the command runs too. By question, ``tasks`` has the
+number of questions of each task, and the command ``{questions}`` or ``{samples}``; or the table
+``[lm_eval]`` has the settings of `scrimp.integrations.lm_eval.LmEval` in place of a command:
+
+    tasks = ["arc_easy", "gsm8k"]                    # their questions are counted
+    answers = "logs"                                 # answers from elsewhere, not asked again
+    [lm_eval]
+    model_args = "pretrained=ckpt/{checkpoint}"
+    [run]
+    answers = 0.01
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -28,7 +37,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from scrimp.checkpoint_selection.cell_policy import cell_space
-from scrimp.checkpoint_selection.score_files import by_numbers, sample_costs
+from scrimp.checkpoint_selection.question_command import QuestionCommand
+from scrimp.checkpoint_selection.score_files import by_numbers, sample_costs, trainer_checkpoints
 from scrimp.checkpoint_selection.score_table import Checkpoint
 from scrimp.errors import StudyError
 from scrimp.executors.command_line import Command
@@ -39,6 +49,7 @@ class _Run(msgspec.Struct, frozen=True):
     """The [run] table: the arguments of `Selection.run`."""
 
     share: Positive | None = None
+    answers: Positive | None = None
     budget: Positive | None = None
     loss: Positive | None = None
     loss_per_cost: Positive | None = None
@@ -49,22 +60,43 @@ class _Run(msgspec.Struct, frozen=True):
     time_limit: Positive | None = None
 
 
+class _LmEval(msgspec.Struct, frozen=True):
+    """The [lm_eval] table: lm-evaluation-harness with the checkpoint kept in memory."""
+
+    model: Text = "hf"
+    model_args: Text = "pretrained={checkpoint}"
+    batch_size: int | str = 1
+    device: Text | None = None
+    include_path: Text | None = None
+    include_defaults: bool = True
+    num_fewshot: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    options: dict[str, object] = {}
+
+
 class _File(msgspec.Struct, frozen=True):
     """The top level: the arguments of `create_selection`, and the command."""
 
     name: Text
     checkpoints: Text | Annotated[list[int | float | str], msgspec.Meta(min_length=1)]
-    tasks: Annotated[list[Text], msgspec.Meta(min_length=1)]
-    command: Text | list[Text]
+    tasks: (
+        Annotated[list[Text], msgspec.Meta(min_length=1)]
+        | Annotated[dict[str, Count], msgspec.Meta(min_length=1)]
+    )
+    command: Text | list[Text] | None = None
+    lm_eval: _LmEval | None = None
+    answers: Text | None = None
     results: Text | None = None
     metric: Text | None = None
     scores: Text | None = None
     cost: dict[str, Positive] | Literal["samples"] = {}
     weights: dict[str, Positive] = {}
     scales: dict[str, Positive] = {}
+    groups: dict[str, list[Text]] = {}
     directions: dict[str, Literal["maximize", "minimize"]] = {}
     ordered: bool = True
-    method: Text | dict[str, object] = "kg"
+    method: Text | dict[str, object] = "auto"
+    load_cost: Annotated[float, msgspec.Meta(ge=0)] = 0.0
+    repeats: Count = 1
     use_stderr: bool = True
     tolerance: float = 0.002
     answer: Literal["measured", "smooth"] = "measured"
@@ -76,14 +108,16 @@ class _File(msgspec.Struct, frozen=True):
 @dataclass(frozen=True)
 class SelectionPlan:
     """A valid file: ``question`` goes to `create_selection`, ``run`` and ``command`` to
-    `Selection.run`."""
+    `Selection.run`; ``lm_eval`` are the settings of the harness in place of a command."""
 
     name: str
     storage: str | None
     question: Entries
-    command: Command
+    command: Command | Callable[..., object] | None
     run: Entries
     scores: Path | None
+    lm_eval: Entries | None = None
+    answers: Path | None = None
 
 
 def read_selection_file(path: Path) -> SelectionPlan:
@@ -96,19 +130,31 @@ def read_selection_file(path: Path) -> SelectionPlan:
         key: value for key, value in msgspec.structs.asdict(file).items() if key not in _NOT_ASKED
     }
     run = msgspec.structs.asdict(file.run)
-    command = Command("")
+    command: Command | QuestionCommand | None = None
     with reading.blamed_on("checkpoints"):
         question["checkpoints"] = _checkpoints(file.checkpoints, reading.folder)
     scores = None if file.scores is None else reading.folder / file.scores
     with reading.blamed_on("cost"):
         question["cost"] = _costs(file, scores)
+    retries = run.pop("retries")
     with reading.blamed_on("command"):
-        command = _command(file, run.pop("retries"), reading.folder)
+        command = _evaluation(file, retries, reading.folder)
     reading.refuse(str(path))
-    return SelectionPlan(file.name, file.storage, question, command, run, scores)
+    return SelectionPlan(
+        name=file.name,
+        storage=file.storage,
+        question=question,
+        command=command,
+        run=run,
+        scores=scores,
+        lm_eval=_harness(file, reading.folder),
+        answers=None if file.answers is None else reading.folder / file.answers,
+    )
 
 
-_NOT_ASKED = ("name", "command", "results", "metric", "scores", "storage", "run")
+_NOT_ASKED = (
+    "name", "command", "results", "metric", "scores", "storage", "run", "lm_eval", "answers",
+)  # fmt: skip
 """Keys that are not arguments of `create_selection`."""
 
 _EXAMPLES = {
@@ -132,9 +178,12 @@ def _costs(file: _File, scores: Path | None) -> Mapping[str, float]:
 
 
 def _checkpoints(given: str | list[Checkpoint], folder: Path) -> Sequence[Checkpoint]:
-    """Return the given list, or the matches of a pattern in numeric order."""
+    """Return the given list, the matches of a pattern in numeric order, or the checkpoints in a folder
+    of the Hugging Face Trainer."""
     if not isinstance(given, str):
         return given
+    if (folder / given).is_dir():
+        return [str(Path(given) / name) for name in trainer_checkpoints(folder / given)]
     found = sorted((str(path.relative_to(folder)) for path in folder.glob(given)), key=by_numbers)
     if not found:
         raise StudyError(
@@ -144,14 +193,43 @@ def _checkpoints(given: str | list[Checkpoint], folder: Path) -> Sequence[Checkp
     return found
 
 
-def _command(file: _File, retries: int, folder: Path) -> Command:
+def _evaluation(file: _File, retries: int, folder: Path) -> Command | QuestionCommand | None:
+    """Return the command of a cell, or that of questions; None if lm-evaluation-harness is used."""
+    if (file.command is None) == (file.lm_eval is None):
+        raise StudyError(
+            "give either command = …, which says how to score a cell, or the table [lm_eval]"
+        )
+    if file.command is None:
+        return None
+    if not isinstance(file.tasks, dict):
+        return _command(file.command, file, retries, folder)
+    words = Command(file.command, folder).words
+    if not any("{questions}" in word or "{samples}" in word for word in words):
+        raise StudyError(
+            f"the command {file.command!r} has neither {{questions}} nor {{samples}}; to select by"
+            " question, the command must say which questions to ask"
+        )
+    return QuestionCommand(words, folder, file.results, file.metric, retries)
+
+
+def _harness(file: _File, folder: Path) -> Entries | None:
+    """Return the arguments of `LmEval`, with paths from the file's folder."""
+    if file.lm_eval is None:
+        return None
+    settings = msgspec.structs.asdict(file.lm_eval)
+    if settings["include_path"] is not None:
+        settings["include_path"] = str(folder / settings["include_path"])
+    return {**settings, "metric": file.metric, "folder": str(folder)}
+
+
+def _command(given: str | list[str], file: _File, retries: int, folder: Path) -> Command:
     """Wrap the user's command in one that retries it and reads the score."""
-    own = Command(file.command, folder)
+    own = Command(given, folder)
     own.check(cell_space(("checkpoint",), ("task",)))
     for name in ("checkpoint", "task"):
         if not any(f"{{{name}}}" in word for word in own.words):
             raise StudyError(
-                f"the command {file.command!r} has no {{{name}}}; it must say what to evaluate"
+                f"the command {given!r} has no {{{name}}}; it must say what to evaluate"
             )
     options = ["--checkpoint={checkpoint}", "--task={task}", f"--retries={retries}"]
     options += [f"--results={file.results}"] if file.results is not None else []

@@ -29,6 +29,7 @@ is valid.
 
 import math
 import sys
+import tomllib
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,6 +41,7 @@ import msgspec
 from scrimp.checks import nearest_name
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.executors.command_line import Command
+from scrimp.executors.process_tree import hidden_secrets
 from scrimp.formats.toml_reading import (
     Count,
     Entries,
@@ -52,13 +54,14 @@ from scrimp.formats.toml_reading import (
 from scrimp.json_values import JsonObject, Scalar
 from scrimp.methods.named_methods import Method, build_policy, parse_method
 from scrimp.plugins.plugins import name_plugins
-from scrimp.space.parameter import parameter_from_json
+from scrimp.space.parameter import Constant, parameter_from_json
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
 from scrimp.storage.open import open_storage
 from scrimp.storage.store import check_name
 from scrimp.study.workers import imported
 from scrimp.study_log.constraints import Constraint, read_constraint
+from scrimp.study_log.limits import Totals
 from scrimp.study_log.problem import Budget, Problem, check_metrics, metrics_of
 
 
@@ -139,6 +142,53 @@ def plan_of_options(options: Mapping[str, object], folder: Path) -> StudyPlan:
     return _planned(reading, "the command line")
 
 
+@dataclass(frozen=True)
+class StudyOutline:
+    """A study without anything to run: ``question`` goes to `create_study`."""
+
+    name: str
+    question: Entries
+    totals: Totals
+
+
+CODE = ("objective", "command", "plugins", "storage")
+"""Keys that name code, or a place, for a process to load."""
+
+
+def read_outline(text: str) -> StudyOutline:
+    """Read a study file, as text, that may come from someone who must not choose what is run: it
+    names no code, and nothing is imported or opened. Raises `StudyError` with every mistake."""
+    try:
+        record = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise StudyError(f"the text is not valid TOML: {error}") from None
+    return outline_of(record, text)
+
+
+def outline_of(record: Mapping[str, object], text: str = "") -> StudyOutline:
+    """Return the study that the record of a study file describes; see `read_outline`."""
+    reading = TomlReading(dict(record), Path(), TomlLines(text), {}, _EXAMPLES)
+    for key in CODE:
+        if key in record:
+            reading.wrong(
+                (key,), "cannot be set here; the command that starts a worker says what it runs"
+            )
+    run = record.get("run", {})
+    for key in run if isinstance(run, dict) else ():
+        if key not in ("n_trials", "total_budget"):
+            reading.wrong(("run", key), "is an option of the worker; leave it out here")
+    reading.refuse("the study")
+    top = reading.table(_File, reading.record, ())
+    question = _question(reading, top)
+    limits = top.get("run", {})
+    if question is not None:
+        _ends(reading, limits, question["space"], None)
+    reading.refuse("the study")
+    assert question is not None, "a question that is not whole has a mistake"
+    totals = Totals(n_trials=limits.get("n_trials"), budget=limits.get("total_budget"))
+    return StudyOutline(top["name"], question, totals)
+
+
 def _planned(reading: TomlReading, source: str) -> StudyPlan:
     plan = _plan(reading)
     reading.refuse(source)
@@ -147,17 +197,31 @@ def _planned(reading: TomlReading, source: str) -> StudyPlan:
 
 
 def _plan(reading: TomlReading) -> StudyPlan | None:
-    """Return the plan, or None if mistakes prevent building it. Use it only if there are no
-    mistakes."""
+    """Return the plan, or None if mistakes prevent it. Use it only if there are no mistakes."""
     top = reading.table(_File, reading.record, ())
     _plugins(reading, top.get("plugins", []))
+    with reading.blamed_on("storage"):
+        if top.get("storage") is not None:
+            open_storage(top["storage"])
+    question = _question(reading, top)
+    if question is None:
+        return None
+    run = top.get("run", {})
+    objective = _objective(reading, top, question["space"])
+    _ends(reading, run, question["space"], objective)
+    if objective is None:
+        return None
+    question["plugins"] = top.get("plugins", ())
+    return StudyPlan(top["name"], objective, top.get("storage"), question, run, reading.folder)
+
+
+def _question(reading: TomlReading, top: Entries) -> Entries | None:
+    """Return the arguments of `create_study` without name, storage and plugins; None if mistakes
+    prevent it."""
     space = _space(reading, top.get("space"))
     with reading.blamed_on("name"):
         if "name" in top:
             check_name(top["name"])
-    with reading.blamed_on("storage"):
-        if top.get("storage") is not None:
-            open_storage(top["storage"])
     budget = _budget(reading, top.get("budget"))
     constraints = _constraints(reading, top.get("constraints", {}))
     if space is None or "name" not in top:
@@ -167,14 +231,8 @@ def _plan(reading: TomlReading) -> StudyPlan | None:
     _check_optimized(reading, question)
     question |= {"space": space, "budget": budget, "constraints": constraints}
     method = _method(reading, top.get("method", "auto"), question if not reading.mistakes else None)
-    run = top.get("run", {})
-    objective = _objective(reading, top, space)
-    _ends(reading, run, space, objective)
-    if objective is None:
-        return None
     question |= {"method": method, "seed": top.get("seed"), "learn_from": top.get("learn_from", ())}
-    question["plugins"] = top.get("plugins", ())
-    return StudyPlan(top["name"], objective, top.get("storage"), question, run, reading.folder)
+    return question
 
 
 def _plugins(reading: TomlReading, names: list[str]) -> None:
@@ -284,14 +342,30 @@ def _objective(reading: TomlReading, top: Entries, space: Space) -> str | Comman
         with reading.blamed_on("command"):
             found = Command(command, reading.folder)
             found.check(space)
+            _warn_of_unnamed(found, space)
             return found
     elif function is not None:
         if str(reading.folder) not in sys.path:
             sys.path.insert(0, str(reading.folder))
-        with reading.blamed_on("objective"):
+        with reading.blamed_on("objective"), hidden_secrets():
             imported(function)
             return str(function)
     return None
+
+
+def _warn_of_unnamed(command: Command, space: Space) -> None:
+    """Warn of parameters that would be tuned although the command does not pass them."""
+    tuned = [name for name in space if not isinstance(space[name], Constant)]
+    missing = command.unnamed(tuned)
+    if missing:
+        warnings.warn(
+            f"the command does not pass {', '.join(missing)}, which the space has: the script runs"
+            " without, and their best values mean nothing. Write"
+            f" --{missing[0]} {{{missing[0]}}} in the command, pass all as {{params}}, or take"
+            f" {'it' if len(missing) == 1 else 'them'} out of the space; ignore this if the script"
+            " reads scrimp.script.params",
+            stacklevel=2,
+        )
 
 
 def _ends(

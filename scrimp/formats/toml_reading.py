@@ -79,8 +79,7 @@ MARKS = (
 
 
 def text_of(path: Path) -> str:
-    """Read a text file; raises `StudyError` if it is not text, and `OSError` if it cannot be
-    read."""
+    """Read a text file; raises `StudyError` if it is not text, `OSError` if it is unreadable."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise StudyError(f"{str(path)!r} is a folder, a pipe or a device; give a file")
     data = path.read_bytes()
@@ -227,7 +226,8 @@ class TomlReading:
         try:
             text = text_of(path)
         except (OSError, UnicodeDecodeError) as error:
-            raise StudyError(f"cannot read {path}: {error}") from None
+            why = error.strerror if isinstance(error, OSError) else error
+            raise StudyError(f"cannot read {path}: {why}") from None
         try:
             record = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:

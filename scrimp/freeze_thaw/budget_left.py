@@ -88,8 +88,7 @@ def _limit_set_at(history: History) -> float:
 def _within_time(
     history: History, rows: RowList, seconds: float, without_startup: bool
 ) -> tuple[float, float]:
-    """Return the units that a limit of so many ``seconds`` leaves, and the share of it that has
-    passed."""
+    """Return the units that a limit of so many ``seconds`` leaves, and the share passed."""
     begin = _limit_set_at(history)
     passed = history.time - begin
     taken, trained, startup = rows.cost, history.spent, 0.0

@@ -12,7 +12,7 @@ falling instead of returning to the mean of all runs. The *growth* g says whethe
 more late (g > 0) or early (g < 0).
 
 *Fit*. The hyperparameters are one vector theta: logarithms, but for m, b and g. They have normal
-priors and are found by maximum a posteriori. In a list the log likelihood counts 0.3 times only,
+priors and are found by maximum a posteriori. In a list the log likelihood is weighted by 0.3,
 because neighbouring values of a curve are not independent and no real curve follows the formula;
 fitted in full, the model is too sure of itself.
 
@@ -86,8 +86,7 @@ class CurveRows:
 
 @dataclass(frozen=True)
 class CurveParameters:
-    """The hyperparameters by name, natural instead of logarithmic. Functions of times take any
-    shape."""
+    """The hyperparameters by name, natural, not logarithmic. Functions of times take any shape."""
 
     lengths: Array  # (d,)
     level: float
@@ -287,8 +286,7 @@ class CurveFactor:
         return features / self._lengths
 
     def append(self, features: Array, configs: Places, times: Array) -> None:
-        """Append rows (k, f), (k,), (k,): the first ones factorised together, later ones one after
-        the other."""
+        """Append rows (k, f), (k,), (k,): the first ones factorised together, others one by one."""
         n, k = self.size, len(times)
         if k == 0:
             return
@@ -379,8 +377,7 @@ class CurveFactor:
     def joint(
         self, scaled: Array, configs: Places, times: Array, whitened: Array
     ) -> tuple[Array, Array]:
-        """Return mean (m,) and covariance (m, m) of m points with configuration numbers, at times
-        (m,)."""
+        """Return mean (m,) and covariance (m, m) of m points by configuration number and time."""
         columns = self.columns(scaled, configs, times)
         mean, _ = self.marginals(columns, times, whitened)
         p, apart = self.parameters, (times[:, None] - times) ** 2

@@ -286,8 +286,7 @@ K = TypeVar("K")
 
 
 class Kept(Generic[K]):
-    """A ``value`` kept between decisions. Pages ask for forecasts from several threads, hence the
-    ``lock``."""
+    """A ``value`` kept between decisions, with a ``lock``: pages forecast from several threads."""
 
     def __init__(self, make: Callable[[], K]) -> None:
         self.lock, self.make, self.value = threading.Lock(), make, make()

@@ -40,10 +40,15 @@ from scrimp.freeze_thaw.budget_left import BudgetLeft, UnitCosts
 from scrimp.freeze_thaw.curve_rows import SCOUT, CurveTable, PausedTrial, RowList
 from scrimp.freeze_thaw.freeze_thaw_numbers import NUMBERS
 from scrimp.freeze_thaw.front_growth import score_front_growth
-from scrimp.freeze_thaw.gain_of_curves import gain_of_curves
 from scrimp.freeze_thaw.new_configs import new_configs_of, when_drawn
 from scrimp.freeze_thaw.past_curves import Hint, PastLessons, prior_centre
-from scrimp.freeze_thaw.scoring import Scores, Situation, questions, score_candidates
+from scrimp.freeze_thaw.scoring import (
+    Scores,
+    Situation,
+    gain_of_curves,
+    questions,
+    score_candidates,
+)
 from scrimp.freeze_thaw.scouts import ranked_by_fronts, scouting, send_scout
 from scrimp.freeze_thaw.study_curves import StudyCurves
 from scrimp.freeze_thaw.study_model import Array, MetricModel, Places, StudyModel, model_study
@@ -94,8 +99,7 @@ class FreezeThaw(Policy):
         return replace(self, shapes=prior_centre(past.curves()), past=past)
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
-        """Return the next slice: steps 1 to 3, then the model's choice, or successive halving where
-        the model fails."""
+        """Return the next slice: steps 1 to 3, then the model's choice, or halving."""
         rows = history.derive(CurveTable())
         left = BudgetLeft.of(history, rows)
         paused = [
@@ -226,8 +230,7 @@ class FreezeThaw(Policy):
         return _forecast_columns(history, model, encoding.encode(points.configs), points.budgets)
 
     def gain_left(self, history: History, rng: np.random.Generator) -> GainLeft:
-        """Return the improvement that the rest of the study is expected to bring, by the curve
-        model."""
+        """Return the improvement that the rest of the study is expected to bring, by the model."""
         rows = history.derive(CurveTable())
         left = BudgetLeft.of(history, rows)
         if history.best is None or len(history.trials) < self._first_count(history, left):
@@ -365,8 +368,7 @@ def _rival(model: StudyModel, scores: Scores, place: int) -> Rival:
 def _expected_of_each(
     history: History, model: StudyModel, scores: Scores, place: int
 ) -> dict[str, Expected] | None:
-    """Return the prediction of a candidate in each of several metrics, in their directions; None
-    with one metric."""
+    """Return the prediction of a candidate in each of several metrics; None with one metric."""
     if len(model.each) == 1:
         return None
     problem, found = history.problem, {}
@@ -379,8 +381,7 @@ def _expected_of_each(
 
 
 def _expected(metric: MetricModel, scores: Scores, place: int, number: int) -> Expected:
-    """Return the predicted loss of a candidate with a band of two standard deviations, in six
-    digits."""
+    """Return the predicted loss of a candidate and a band of two deviations, in six digits."""
     mean, deviation = scores.means[number, place], scores.deviations[number, place]
     band = metric.target.backward(mean + deviation * np.array([0.0, -2.0, 2.0])).tolist()
     loss, low, high = (_six_digits(number) for number in band)

@@ -56,8 +56,7 @@ class Numbers:
     short_first_design_share: float = 0.1
     """That share where first slices end at the lowest budget. Convention."""
     first_configs_compared_by_cost: int = 3
-    """Points of the first design of which the cheapest is taken, where costs count. Notebook, "Real
-    training"."""
+    """Points of the first design of which the cheapest is taken, if costs count (notebook)."""
 
     # --- 4. model: targets ------------------------------------------------------------------------
 
@@ -106,8 +105,7 @@ class Numbers:
     max_rows_of_fit: int = 150
     """Rows that one fit looks at. Recipe, design B2."""
     best_share_of_fit: int = 3
-    """One in so many of these rows goes to the trials with the lowest losses; the others are drawn.
-    Recipe."""
+    """One in so many of these rows goes to the lowest losses; the others are drawn. Recipe."""
     max_rows: int = 300
     """Rows at a fit beyond which those of the worst trials are dropped. Recipe, design B1."""
     rows_after_dropping: int = 240
@@ -158,7 +156,7 @@ class Numbers:
     new_configs_scanned: int = 1000
     """Further configurations that the model looks at for a draw. Convention."""
     new_configs_promising: int = 60
-    """Scanned ones that the model chooses for a low begin, and as many for a low end. Convention."""
+    """Scanned ones that the model chooses for a low start, and as many for a low end. Convention."""
     best_trials_perturbed: int = 5
     """Best configurations whose perturbations are scanned too in a continuous space. Convention."""
     perturbed_share: float = 0.5
@@ -172,7 +170,7 @@ class Numbers:
     against ten, better on seeds 0 to 9."""
     trade_offs_per_draw: int = 4
     """Random trade-offs between several metrics that promising configurations are chosen by, at the
-    begin and at the end of training each. Convention."""
+    start and at the end of training each. Convention."""
 
     # --- 7. questions -----------------------------------------------------------------------------
 
@@ -231,8 +229,7 @@ class Numbers:
     least_log_growth: float = math.log(1e-5)
     """The log of the share of the volume that a candidate must add to the front. Convention."""
     reference_optimism: float = 2.0
-    """Standard deviations by which ends may be better than expected where the reference point is
-    set. Convention."""
+    """Standard deviations by which ends may be better where the reference is set. Convention."""
     reference_promising: int = 8
     """The most promising candidates of each metric that say how far the front may reach in the
     others. Convention."""

@@ -125,8 +125,7 @@ class GrowthQuestion:
     least_score: float = -math.inf
 
     def scores(self, model: StudyModel, of_paused: Prediction, of_new: Prediction) -> Array:
-        """Return log EHVI of paused trials, less their log costs, and of new configurations,
-        (k + c,)."""
+        """Return log EHVI of paused trials, less log costs, and of new configurations, (k + c,)."""
         paused = np.full(len(self.steps), -np.inf)
         for group in np.unique(self.group):
             here = self.group == group
@@ -209,8 +208,7 @@ def log_growth(model: StudyModel, means: Array, deviations: Array, region: OpenR
 
 
 def _between(edges: Array, strips: Strips) -> Array:
-    """Return the logarithm of the improvement within each strip (k, boxes), from that below each
-    edge (k, e)."""
+    """Return the log of the improvement within each strip (k, boxes), from that below each edge."""
     value = edges[:, strips.high]
     closed = np.flatnonzero(strips.low >= 0)
     fall = edges[:, strips.low[closed]] - value[:, closed]
@@ -238,7 +236,13 @@ class CurrentFront:
     def of(history: History, model: StudyModel, new: NewConfigs) -> "CurrentFront":
         """Return the front at this moment."""
         problem = history.problem
-        front = np.array([point.losses for _, point in history.front])
+        seen = history.front
+        if not all(model.curves.usable[trial.id] for trial, _ in seen):
+            # Trials that do not fit the space are unknown to the model, and hide others.
+            fitting = [trial for trial in history.trials if model.curves.usable[trial.id]]
+            seen = [(own, point) for own in fitting for point in own.curve if point.counted]
+            seen = [pair for pair in seen if pair[1].feasible]
+        front = np.array([point.losses for _, point in seen])
         front = np.clip(front, -MAX_LOSS, MAX_LOSS)
         reference = _reference(problem, model, new, front)
         best = np.array(problem.best_losses)

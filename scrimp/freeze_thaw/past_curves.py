@@ -93,8 +93,7 @@ class Hint:
 
 
 def featured(features: Features, hint: Hint | None, x: Array) -> Array:
-    """Return features (n, f) of configurations x (n, d), with the hint as the last one where there
-    is one."""
+    """Return features (n, f) of configurations x (n, d), with the hint last if there is one."""
     return features(x) if hint is None else np.hstack([features(x), hint(x)])
 
 

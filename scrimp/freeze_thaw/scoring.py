@@ -29,6 +29,11 @@ configuration whose loss at the *end* of training is expected to come furthest b
 expected of any trial (`evolved_nominee`). Two kinds of nominees are found otherwise. Some are *drawn*:
 as large a share as the model fails to predict of first rows (`leave_one_out_r2`). Some are *climbed*
 to, along the gradient of the expected improvement on the question's goal (`climbed_nominee`).
+
+`gain_of_curves` is the gain that is left (`scrimp.acquisition.gain_left`). Its candidates are all
+trials that may continue and the most promising new configurations, each trained as far as there is
+time for. Outcomes are drawn jointly, and cost the units of training until then, or with a cost of the
+study's own what these units cost.
 """
 
 import math
@@ -41,8 +46,10 @@ from numpy.typing import NDArray
 
 from scrimp.acquisition.acquisition import BoundAcquisition
 from scrimp.acquisition.domain import contains_rows
+from scrimp.acquisition.gain_left import OUTCOME_DRAWS, GainLeft, gain_left, most_promising
 from scrimp.acquisition.improvement import log_expected_improvement
 from scrimp.acquisition.maximize import AscentSettings, Found, MaximizeSettings, Search, climb
+from scrimp.encoding.encoding import encoding_of
 from scrimp.freeze_thaw.budget_left import BudgetLeft, UnitCosts
 from scrimp.freeze_thaw.curve_rows import PausedTrial, RowList
 from scrimp.freeze_thaw.curve_target import (
@@ -50,12 +57,15 @@ from scrimp.freeze_thaw.curve_target import (
     log_loss_improvement_and_derivatives,
 )
 from scrimp.freeze_thaw.freeze_thaw_numbers import NUMBERS
-from scrimp.freeze_thaw.new_configs import NewConfigs
+from scrimp.freeze_thaw.new_configs import NewConfigs, new_configs_of, when_drawn
+from scrimp.freeze_thaw.study_curves import StudyCurves
 from scrimp.freeze_thaw.study_model import MetricModel, StudyModel
-from scrimp.gp.cholesky import inverse_factor
+from scrimp.gp.cholesky import cholesky, inverse_factor
 from scrimp.json_values import Config
 from scrimp.study_log.decision_record import Gain, Growth, Horizon, Race
 from scrimp.study_log.history import History
+from scrimp.study_log.trial import Trial
+from scrimp.suggesters.prediction_record import calibrated, lower_scale
 
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
@@ -129,8 +139,7 @@ class Question:
     costs: UnitCosts | None = None
 
     def per_cost(self, scores: Array, x: Array) -> Array:
-        """Return scores (k,) of new configurations x (k, d), less the log cost of a unit where that
-        counts."""
+        """Return scores (k,) of new configurations x (k, d), less the log cost of a unit."""
         return scores if self.costs is None else scores - self.costs.of_configs(x)
 
 
@@ -168,8 +177,7 @@ def race(situation: Situation) -> Question:
 
 
 def _best_by_level(model: StudyModel, rows: RowList) -> Array:
-    """Return the lowest target at each level; where there is none, that of lower levels, or of
-    all."""
+    """Return the lowest target at each level; without one, that of lower levels, or of all."""
     metric, levels = model.first, np.array(rows.levels)
     steps = metric.curves.step[metric.order] * (1.0 + 1e-9)
     place = np.maximum(np.searchsorted(levels, steps, side="right") - 1, 0)
@@ -180,12 +188,19 @@ def _best_by_level(model: StudyModel, rows: RowList) -> Array:
 
 
 def _best_target(history: History, model: StudyModel) -> float:
-    """Return the target of the study's best report, or the lowest one while there is none."""
-    seen, metric = history.best, model.first
-    lowest = metric.target.low
-    if seen is not None and seen[1].loss is not None and metric.feasible:
-        lowest = seen[1].loss
-    return float(metric.target.forward(np.array([lowest]))[0])
+    """Return the target of the best report that the model sees; the lowest while there is none."""
+    metric = model.first
+    best = best_loss_seen(history, model.curves) if metric.feasible else None
+    return float(metric.target.forward(np.array([metric.target.low if best is None else best]))[0])
+
+
+def best_loss_seen(history: History, curves: StudyCurves) -> float | None:
+    """Return the best feasible loss among trials that fit the space; None without one."""
+    if history.best is None or curves.usable[history.best[0].id]:
+        return None if history.best is None else history.best[1].loss
+    fitting = (trial for trial in history.trials if curves.usable[trial.id])
+    reports = (point for trial in fitting for point in trial.curve if point.feasible)
+    return min((point.loss for point in reports if point.loss is not None), default=None)
 
 
 def horizon(situation: Situation, goal: float, length: float, least_score: float) -> Question:
@@ -372,8 +387,7 @@ class NewConfigScore(BoundAcquisition):
 
 
 def shared_deviation(metric: MetricModel, deviation: Array, steps: Array) -> Array:
-    """Return the standard deviation (k,) of new configurations after steps (k,) without their own
-    part."""
+    """Return the standard deviation (k,) of new configurations without their own part."""
     variances = metric.factor.parameters.own_variances(metric.curves.time_axis(steps))
     return np.asarray(np.sqrt(np.maximum(deviation**2 - variances, MIN_SHARED_VARIANCE)))
 
@@ -450,3 +464,57 @@ def climbed_nominee(
     )
     domain, score = new.encoding.domain, NewConfigScore(model, question)
     return climb(score, domain, Found(drawn, scores), rng, search).x[:1]
+
+
+def gain_of_curves(situation: Situation, rng: np.random.Generator) -> GainLeft:
+    """Return the gain that is left in this situation, whose model has no pending rows."""
+    history, model, left = situation.history, situation.model, situation.left
+    metric, curves = model.first, model.curves
+    loss = best_loss_seen(history, curves)
+    if loss is None or not metric.feasible:
+        return GainLeft(math.inf, math.inf)
+    longest = min(situation.rows.levels[-1], left.per_worker)
+    if not longest > 0.0:
+        return GainLeft(0.0, 0.0)
+    running = _known(situation, history.with_status("running", "stale"))
+    ends = np.array([trial.granted for trial in running], dtype=float)
+    steps = situation.steps_after(longest)
+    new = np.zeros((0, curves.x.shape[1]))
+    if left.may_add and longest >= left.first_slice_end:
+        drawn_at = when_drawn(history, model)
+        drawn = new_configs_of(history, model, encoding_of(history.problem.space), drawn_at)
+        new = drawn.x[drawn.untried(model, drawn_at)]
+        means, deviations = model.of_configs(new, curves.steps_of_new(new, longest))
+        new = new[most_promising(means[0], deviations[0])]
+    new_steps = curves.steps_of_new(new, longest)
+    if not len(steps) + len(new):
+        return GainLeft(0.0, 0.0)
+    known = np.concatenate([situation.trials, [trial.id for trial in running]]).astype(np.intp)
+    features = np.vstack([curves.features[known], curves.featured(new)])
+    # new configurations are runs of their own
+    numbers = np.concatenate([known, len(curves.x) + np.arange(len(new))])
+    times = metric.curves.time_axis(np.concatenate([steps, ends, new_steps]))
+    mean, covariance = metric.factor.joint(
+        metric.factor.scaled(features), numbers, times, metric.whitened
+    )
+    root = cholesky(covariance, scale=float(np.diag(covariance).mean()) + 1e-12)
+    targets = mean + rng.standard_normal((OUTCOME_DRAWS, len(mean))) @ root.T
+    to_losses = metric.target.backward_unbounded
+    outcomes = calibrated(to_losses(targets), to_losses(mean), lower_scale(history))
+    here = np.ones(len(mean), dtype=bool)
+    here[len(steps) : len(steps) + len(ends)] = False
+    units = np.concatenate([steps - situation.used, new_steps])
+    total = left.per_worker * situation.rows.workers
+    stated = gain_left(outcomes[:, here], units, loss, total, outcomes[:, ~here])
+    costs = UnitCosts.of(situation.rows, curves) if history.problem.cost is not None else None
+    if costs is None:
+        return stated
+    unit = np.exp(np.concatenate([costs.of_trials[situation.trials], costs.of_configs(new)]))
+    per_cost = gain_left(outcomes[:, here], units * unit, loss, math.inf).per_cost
+    return GainLeft(stated.expected, per_cost)
+
+
+def _known(situation: Situation, trials: list[Trial]) -> list[Trial]:
+    """Return the trials that the model has learned from."""
+    known = set(situation.model.trials.tolist())
+    return [trial for trial in trials if trial.id in known]

@@ -120,8 +120,7 @@ def copies_probability(behind: Array) -> float:
 
 
 def stuck_trials(rows: RowList, spread: float) -> set[int]:
-    """Return the trials of the crowd that fell by at most 1 % of the range over the last two
-    levels."""
+    """Return trials of the crowd that fell by at most 1 % of the range over two levels."""
     losses: dict[int, list[float]] = {}
     for trial, loss in zip(rows.trial, rows.standing, strict=True):
         losses.setdefault(trial, []).append(loss)

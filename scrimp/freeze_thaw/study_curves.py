@@ -243,8 +243,7 @@ class MetricCurves:
         return int(np.searchsorted(self.place, rows))
 
     def feasible(self, order: Places) -> bool:
-        """Return True when one of these rows is feasible; otherwise targets measure violations, not
-        losses."""
+        """Return True when one of these rows is feasible; otherwise targets measure violations."""
         return bool((self.study.standing[self.place[order]] < INFEASIBLE_STANDING).any())
 
     def targets(self, order: Places) -> tuple[CurveTarget, Array]:

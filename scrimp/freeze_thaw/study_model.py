@@ -62,8 +62,7 @@ class MetricModel:
     z: Array  # (n,)
 
     def of_trials(self, trials: Places, steps: Array) -> Prediction:
-        """Predict the curves of trials (k,) after steps (k,): mean and standard deviation, (k,)
-        each."""
+        """Predict the curves of trials (k,) after steps (k,): mean and deviation, (k,) each."""
         scaled = self.factor.scaled(self.curves.study.features[trials])
         times = self.curves.time_axis(steps)
         columns = self.factor.columns(scaled, trials, times)
@@ -123,8 +122,7 @@ class StudyModel:
         return self.of_trials(self.trials, self.curves.ends(self.curves.x[self.trials]))
 
     def of_trials(self, trials: Places, steps: Array) -> Prediction:
-        """Predict all metrics of trials (k,) after steps (k,): means and standard deviations,
-        (m, k) each."""
+        """Predict all metrics of trials (k,) after steps (k,): means, deviations (m, k)."""
         means, deviations = _stacked([metric.of_trials(trials, steps) for metric in self.each])
         for j, metric in enumerate(self.each):
             if metric.curves.kind == "constant":

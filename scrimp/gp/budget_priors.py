@@ -87,8 +87,7 @@ def budget_prior(
 
 
 def config_kernel(name: str, columns: Sequence[Column], warped: bool = False) -> Kernel:
-    """Return the kernel of that name over the columns of a configuration, on `Warped` inputs if
-    ``warped``."""
+    """Return the kernel of that name over a configuration, on `Warped` inputs if ``warped``."""
     plain = kernel_by_name(name, columns)
     return Warped(plain, columns) if warped else plain
 

@@ -15,7 +15,7 @@ from scrimp.errors import NumericalError
 
 Array = NDArray[np.float64]
 
-JITTERS = (1e-12, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
+RELATIVE_JITTERS = (1e-12, 1e-10, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3)
 """Jitters tried after 0, relative to the mean of the diagonal; convention of GP libraries."""
 
 _MAX_SIZE_TO_COPY = 128
@@ -50,13 +50,13 @@ def cholesky_in_place(matrix: Array, scale: float | None = None) -> Array:
 
 
 def _with_jitter(matrix: Array, diagonal: Array, scale: float) -> Array:
-    """Factorise with the first of `JITTERS` that works. The matrix is in the upper triangle."""
+    """Factorise with the first of `RELATIVE_JITTERS` that works. The matrix is in the upper triangle."""
     if not (np.isfinite(diagonal).all() and np.isfinite(np.triu(matrix, 1)).all()):
         raise NumericalError(
             "the covariance matrix has NaN or infinite entries; check inputs, targets and"
             " hyperparameters for values that are not finite"
         )
-    for jitter in JITTERS:
+    for jitter in RELATIVE_JITTERS:
         trial = np.array(np.triu(matrix, 1).T, order="F")
         np.fill_diagonal(trial, diagonal + jitter * scale)
         factor, info = lapack.dpotrf(trial, lower=1, clean=0, overwrite_a=1)
@@ -64,7 +64,7 @@ def _with_jitter(matrix: Array, diagonal: Array, scale: float) -> Array:
             return np.asarray(factor)
     raise NumericalError(
         f"a {len(diagonal)} x {len(diagonal)} covariance matrix is not positive definite even with"
-        f" {JITTERS[-1]:g} x its scale ({scale:.3g}) added to the diagonal; the kernel is not a valid"
+        f" {RELATIVE_JITTERS[-1]:g} x its scale ({scale:.3g}) added to the diagonal; the kernel is not a valid"
         " covariance, or its scale overflowed: check the kernel's formula and bounds"
     )
 

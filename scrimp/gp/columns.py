@@ -92,8 +92,7 @@ class Features:
         return marks, self.owner[marks], np.array(values, dtype=np.float64)
 
     def __call__(self, x: Array) -> Array:
-        """Return the features (n, f) of rows x (n, d); a category is recognised by the nearest
-        level."""
+        """Return the features (n, f) of rows x (n, d); a category is that of the nearest level."""
         if self.plain:
             return x
         z = np.empty((len(x), len(self.owner)))

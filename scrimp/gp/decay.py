@@ -264,8 +264,7 @@ class DecayPrior(Prior):
     def _pull_scalars(
         self, rho: Array, d_mean: Array, d_added: Array, d_factor: Array | None
     ) -> Array:
-        """Return gradients of m, alpha, rate, g (and d) from those of the mean (L,) and of the two
-        tables (L, L)."""
+        """Return gradients of m, alpha, rate, g (and d) from those of mean and tables."""
         mean, shape, rate, left, share = self._numbers
         once, pull_once = decay(rho, shape, rate)
         both, pull_both = decay(rho[:, None] + rho, shape, rate)

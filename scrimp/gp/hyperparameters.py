@@ -322,8 +322,7 @@ class ParameterVector:
         return {parameter.name: values[block].tolist() for parameter, block in self._blocks}
 
     def from_json(self, named: Json) -> Array | None:
-        """Return the vector (p,) that `to_json` recorded, moved inside the bounds; None if names or
-        sizes differ."""
+        """Return the vector (p,) that `to_json` recorded, within bounds; None if it differs."""
         if not isinstance(named, Mapping) or len(named) != len(self.parameters):
             return None
         values = np.empty(self.size)

@@ -32,8 +32,7 @@ PullbackPair = Callable[[Array], tuple[Array, Array]]
 
 
 class Kernel(Parametrised):
-    """A covariance function k(x, x') with p parameters. The caller may overwrite matrices that it
-    returns."""
+    """A covariance function k(x, x') with p parameters. Callers may overwrite its matrices."""
 
     @abstractmethod
     def __call__(self, x1: Array, x2: Array) -> Array:
@@ -45,13 +44,11 @@ class Kernel(Parametrised):
 
     @abstractmethod
     def value_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
-        """K (n, n) of x with itself, and pull(dK) -> gradient of the parameters (p,). dK need not
-        be symmetric."""
+        """K (n, n) of x, and pull(dK) -> gradient of the parameters (p,); dK may be asymmetric."""
 
     @abstractmethod
     def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Pullback]:
-        """K (n, m), and pull(dK) -> gradient of x1 (n, d). Zero for columns without a slope, such
-        as categories."""
+        """K (n, m), and pull(dK) -> gradient of x1 (n, d); zero for columns without a slope."""
 
     def value_and_pullbacks(self, x: Array) -> tuple[Array, PullbackPair]:
         """K (n, n), and pull(dK) -> gradients of the parameters (p,) and of x (n, d), where x
@@ -65,8 +62,7 @@ class Kernel(Parametrised):
         return covariance, lambda d: (pull(d), pull_input(d + d.T))
 
     def diagonal_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
-        """k(x_i, x_i) (n,), and pull(d) -> gradient of x (n, d). By symmetry twice the slope in the
-        first argument."""
+        """k(x_i, x_i) (n,), and pull(d) -> gradient of x (n, d): twice the slope of one side."""
         _, pull = self.cross_and_pullback(x, x)
         return self.diagonal(x), lambda d: 2.0 * pull(np.diag(d))
 
@@ -89,8 +85,7 @@ T = TypeVar("T")
 
 
 def with_fields(kernel: T, **fields: object) -> T:
-    """Copy a frozen object with other fields, without running ``__post_init__`` again as `replace`
-    does."""
+    """Copy a frozen object with other fields, without ``__post_init__``, which `replace` runs."""
     twin = copy.copy(kernel)
     twin.__dict__.update(fields)
     return twin
@@ -122,8 +117,7 @@ class _Pair(Kernel):
         return with_fields(self, left=left, right=right)
 
     def length_scales(self, dimension: int) -> Array:
-        """The shorter of the two along each column, because a search has to resolve the faster
-        change."""
+        """The shorter of the two along each column: a search has to resolve the faster change."""
         left, right = self.left.length_scales(dimension), self.right.length_scales(dimension)
         return np.fmin(left, right)
 

@@ -82,8 +82,7 @@ class LogPosterior(ABC):
 
     @abstractmethod
     def value_and_gradient(self, values: Array) -> tuple[float, Array]:
-        """The logarithm of the unnormalised posterior density at natural values (p,), and its
-        gradient (p,)."""
+        """The log of the unnormalised posterior density at values (p,), and its gradient."""
 
     def log_density(self, values: Array) -> float:
         """The logarithm of the unnormalised posterior density at natural values (p,)."""

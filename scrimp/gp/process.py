@@ -41,8 +41,7 @@ class Prior(Parametrised):
     def cross_and_pullback(
         self, x1: Array, x2: Array
     ) -> tuple[Array, Array, Array, Callable[[Array, Array, Array], Array]]:
-        """m (n,), k(x1_i, x1_i) (n,), K (n, m), and pull(dm (n,), dk (n,), dK (n, m)) -> gradient
-        of x1 (n, d)."""
+        """m, k(x1_i, x1_i) (n,), K (n, m), and pull(dm, dk, dK), shaped alike -> d_x1 (n, d)."""
 
     def length_scales(self, dimension: int) -> Array:
         """Length-scales along ``dimension`` input columns (d,), as in `Kernel.length_scales`."""

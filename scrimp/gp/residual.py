@@ -54,8 +54,7 @@ class Residual(Parametrised):
 
     @abstractmethod
     def moments(self, steps: Array, noise: float) -> ResidualMoments:
-        """Return the moments on all steps (m,), positive and increasing, for observations with this
-        noise variance."""
+        """Return the moments on all steps (m,), increasing, with this noise variance."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ from scrimp.gp.columns import Column
 from scrimp.gp.hyperparameters import Hyperparameter, LogNormal, joined_parameters
 from scrimp.gp.kernel import Array, Kernel, Pullback, PullbackPair, with_fields
 
-_MARGIN = 1e-9
+_INPUT_MARGIN = 1e-9
 """Distance of squeezed inputs from 0 and 1."""
 
 WARPING_POWER = Hyperparameter("warping", LogNormal(0.0, 0.75), bounds=(0.25, 4.0), initial=1.0)
@@ -36,7 +36,7 @@ def kumaraswamy(
     With t = x^a and u = 1 - t: dw/dx = b u^(b-1) a x^(a-1), dw/da = b u^(b-1) t log x, dw/db = -u^b
     log u.
     """
-    inside = _MARGIN + (1.0 - 2.0 * _MARGIN) * np.clip(x, 0.0, 1.0)
+    inside = _INPUT_MARGIN + (1.0 - 2.0 * _INPUT_MARGIN) * np.clip(x, 0.0, 1.0)
     log_x = np.log(inside)
     t = np.exp(a * log_x)
     u = -np.expm1(a * log_x)
@@ -47,7 +47,7 @@ def kumaraswamy(
     def pull(d: Array) -> tuple[Array, Array, Array]:
         common = d * b * rest / u * t
         return (
-            common * a / inside * (1.0 - 2.0 * _MARGIN),
+            common * a / inside * (1.0 - 2.0 * _INPUT_MARGIN),
             (common * log_x).sum(0),
             -(d * rest * log_u).sum(0),
         )
@@ -57,8 +57,7 @@ def kumaraswamy(
 
 @dataclass(frozen=True, eq=False)
 class Warped(Kernel):
-    """k(x, x') = inner(w(x), w(x')). The first parameters are the powers a, then b, of the warped
-    columns."""
+    """k(x, x') = inner(w(x), w(x')). First parameters: the powers a, then b, of warped columns."""
 
     inner: Kernel
     columns: Sequence[Column]

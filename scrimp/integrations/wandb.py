@@ -58,7 +58,7 @@ class WandbTracker(Tracker):
         while self._runs:
             self._runs.popitem()[1].finish()
 
-    def _run(self, trial: Trial) -> wandb.Run:
+    def _run(self, trial: Trial) -> "wandb.Run":
         if trial.id not in self._runs:
             self._runs[trial.id] = wandb.init(
                 project=self._project,

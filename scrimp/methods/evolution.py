@@ -100,8 +100,7 @@ class Evolution(Policy):
     def _children(
         self, history: History, job: Job, leaders: Sequence[int], rng: np.random.Generator
     ) -> list[Config]:
-        """Make a new configuration for the slot; none if there are too few parents or no child is
-        new."""
+        """Make a new configuration for the slot; none with too few parents or no new child."""
         known, space = history.derive(KNOWN), history.problem.space
         members = history.derive(POPULATIONS).members
         here = [trial for _, trial in members.get(job.level, ())]
@@ -141,8 +140,7 @@ def child(
 
 
 class Populations:
-    """The holders of the places of the population at each level, as (report, trial). Read it, do
-    not change it."""
+    """The holders of the places of the population at each level, (report, trial); read only."""
 
     def __init__(self) -> None:
         self.members: dict[float, list[tuple[Observation, int]]] = {}

@@ -58,8 +58,8 @@ from scrimp.surrogates.budget_levels import (
     ranking_losses,
     supported_level,
 )
+from scrimp.surrogates.ensembles import LinearEnsemble
 from scrimp.surrogates.forecast import ForecastColumn
-from scrimp.surrogates.linear_ensemble import LinearEnsemble
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
 
@@ -186,8 +186,7 @@ class HyperTune(Policy):
     def _weights(
         self, history: History, curves: Curves, shares: Array, rng: np.random.Generator
     ) -> tuple[Array, RungWeights | None]:
-        """Return theta over the supported levels, from the record while nothing changed at the
-        highest of them."""
+        """Return theta over supported levels, from the record while the highest is unchanged."""
         data, state = curves.data, curves.fitted.state
         top = supported_level(shares, data.x)
         if top == 0 or (self.wait_for_full and top < len(shares) - 1):

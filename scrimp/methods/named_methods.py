@@ -120,7 +120,9 @@ def parse_method(given: "str | Method | Mapping[str, object]") -> Method:
         name, settings = found[0], {"brackets": found[1], **settings}
     if name != "auto" and _METHODS.find(name) is None:
         hint = did_you_mean(name.lower(), method_names(), ".")
-        raise MethodError(f"there is no method {name!r}{hint} Known: {', '.join(method_names())}")
+        raise MethodError(
+            f"there is no method {name!r}{hint} Known: {', '.join(sorted(method_names()))}"
+        )
     return _translated(Method(name, **settings))
 
 
@@ -346,8 +348,7 @@ def _published(name: str, wanted: Json) -> JsonObject:
 def _acquisition_settings(
     settings: JsonObject, classes: "Sequence[type[DataclassInstance]]", visible: bool = False
 ) -> tuple[str, ...]:
-    """The settings of the acquisition that a method of these classes uses; none where it takes
-    none."""
+    """The settings of the acquisition that a method of these classes uses; none without one."""
     fields = _settings(classes)
     if ACQUISITION_SETTINGS not in fields:
         return ()
@@ -391,11 +392,8 @@ def _instead(name: str, key: str, value: Json) -> str:
 
 
 def ignores_cost(problem: Problem, method: Method) -> bool:
-    """Return True if the study has a cost that its method might be expected to weigh, and does not.
-
-    Plain draws (random, grid, sobol) weigh nothing at all; methods of plugins are not judged.
-    """
-    if problem.cost is None or method.name not in OWN or method.name in ("random", "grid", "sobol"):
+    """Return True if the method does not weigh the study's cost; plugins are not judged."""
+    if problem.cost is None or method.name not in OWN:
         return False
     if method.name == "freeze-thaw":
         return isinstance(problem.space, Pool) or problem.several

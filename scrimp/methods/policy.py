@@ -60,8 +60,7 @@ Action = Start | Resume | Wait | Finish
 
 @dataclass(frozen=True)
 class Decision:
-    """An action and the record of it: fitted parameters, reasons, degraded flags. All of it goes
-    into the log."""
+    """An action and its record for the log: fitted parameters, reasons, degraded flags."""
 
     action: Action
     record: DecisionRecord = EMPTY_RECORD
@@ -128,8 +127,7 @@ class Policy(ABC):
 
 @dataclass(frozen=True)
 class Scheduled(Policy):
-    """``scheduler`` decides how much to train, ``suggester`` which configuration when a new one is
-    wanted."""
+    """``scheduler`` decides how much to train, ``suggester`` which new configuration to try."""
 
     scheduler: Scheduler
     suggester: Suggester
@@ -145,8 +143,7 @@ class Scheduled(Policy):
         return self.suggester.learns
 
     def informed_by(self, past: PastKnowledge) -> Policy:
-        """Return a copy whose suggester is informed by past studies; schedulers use this study's own
-        results."""
+        """Return a copy whose suggester is informed by past studies; schedulers are not."""
         return replace(self, suggester=self.suggester.informed_by(past))
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:

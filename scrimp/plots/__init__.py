@@ -1,10 +1,16 @@
-"""Pictures of studies as Plotly figures: the same in Python, in files and in the dashboard."""
+"""Pictures of studies as Plotly figures: the same in Python, in files and in the dashboard. Needs
+``pip install 'scrimp[plots]'``.
+"""
 
+from importlib.util import find_spec
+
+from scrimp.errors import PluginError
 from scrimp.plots.learning_curves import curves, metrics, rungs
 from scrimp.plots.models import surrogate
 from scrimp.plots.parameters import contour, importance, parallel, slice
 from scrimp.plots.pareto import attainment, front, front_history, trade_offs
 from scrimp.plots.progress import compare, edf, history, regret
+from scrimp.plots.races import selection_race, selection_saved, selection_scores, selection_tasks
 from scrimp.plots.resources import source_weights, spending, timeline
 from scrimp.plots.selections import (
     selection_confidence,
@@ -12,6 +18,9 @@ from scrimp.plots.selections import (
     selection_curve,
     selection_grid,
 )
+
+if find_spec("plotly") is None:
+    raise PluginError("plots need Plotly, which is not installed; pip install 'scrimp[plots]'")
 
 __all__ = [
     "attainment",
@@ -31,6 +40,10 @@ __all__ = [
     "selection_correlations",
     "selection_curve",
     "selection_grid",
+    "selection_race",
+    "selection_saved",
+    "selection_scores",
+    "selection_tasks",
     "slice",
     "source_weights",
     "spending",

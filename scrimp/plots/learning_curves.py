@@ -34,20 +34,19 @@ Array = NDArray[np.float64]
 MAX_CURVES = 60
 """Curves shown by default: half of them of the best trials, half of the newest."""
 
-FORECASTS = 4
+FORECAST_TRIALS = 4
 """Paused or running trials whose predicted continuation is shown: the best ones."""
 
 FORECAST_STEPS = 24
 
-ASTRAY = 6.0
+MAX_STRETCH = 6.0
 """The axis is cut only where diverged runs would make it this many times as long. Larger than for
 final values, because every curve starts far from where it ends."""
 
 
 @dataclass(frozen=True)
 class CurveForecast:
-    """The predicted rest of a learning curve: values after ``steps``, with a band of two standard
-    deviations."""
+    """The predicted rest of a learning curve: values after ``steps``, with a band."""
 
     steps: Array
     mean: Array
@@ -74,7 +73,7 @@ def curves(
         return _drawn(history, chosen, {}, metric, log)
     open_trials = [t for t in chosen if t.status in ("paused", "running") and t.loss is not None]
     open_trials.sort(key=lambda trial: trial.loss or 0.0)
-    return _drawn(history, chosen, _forecasts(study, open_trials[:FORECASTS]), metric, log)
+    return _drawn(history, chosen, _forecasts(study, open_trials[:FORECAST_TRIALS]), metric, log)
 
 
 def _forecasts(study: Study, trials: Sequence[Trial]) -> Mapping[int, CurveForecast]:
@@ -111,7 +110,8 @@ def _drawn(
     picture.add_traces(_entries({trial.status for trial in chosen}))
     limits = add_limits(picture, problem.constraints.get(metric))
     unit = "budget" if problem.budget is None else unmarked(problem.budget.units)
-    picture.update_xaxes(title_text=unit)
+    steps = (point.step for trial in chosen for point in trial.curve)
+    picture.update_xaxes(title_text=unit, **style.count_axis(steps))
     if problem.budget is not None and problem.full_budget > 20 * problem.budget.minimum:
         picture.update_xaxes(
             type="log", **style.powers(problem.budget.minimum, problem.full_budget)
@@ -124,7 +124,7 @@ def _drawn(
     ]
     own = metric == problem.metric
     sign = problem.sign if own else 1.0
-    axis, outside = style.value_axis([*heights, *limits], sign, log, ASTRAY)
+    axis, outside = style.value_axis([*heights, *limits], sign, log, MAX_STRETCH)
     picture.update_yaxes(title_text=style.metric_title(problem, metric), **axis)
     words = _words(history, chosen, forecasts, metric)
     title = "Learning curve" if len(chosen) == 1 else "Learning curves"
@@ -179,8 +179,9 @@ def _entries(statuses: Collection[str]) -> "list[Scatter]":
         trace(
             [(None, None)],
             "lines+markers",
-            line={"color": style.LINE, "width": 1.5},
-            marker={"color": style.LINE, "size": 8, "symbol": SYMBOLS[status]},
+            # The marks alone: colours show the rank of a trial.
+            line={"color": style.MUTED, "width": 1.5},
+            marker={"color": style.MUTED, "size": 8, "symbol": SYMBOLS[status]},
             name=status,
             legendgroup=status,
             showlegend=True,
@@ -336,28 +337,34 @@ def metrics(
 
     history = study.history
     names = reported_metrics(history)[:MAX_METRICS]
-    lines = max(-(-len(names) // max(columns, 1)), 1)
-    columns = max(-(-len(names) // lines), 1)
+    specs = style.panel_grid(len(names), columns)
+    lines = len(specs)
     picture = make_subplots(
         rows=lines,
-        cols=columns,
+        cols=len(specs[0]),
+        specs=specs,
         subplot_titles=[unmarked(name, 30) for name in names],
         vertical_spacing=0.26 / lines,
-        horizontal_spacing=0.18 / columns,
+        horizontal_spacing=0.18 / len(specs[0]),
     )
     shown = style.chosen_trials(
         history, trials, MAX_METRIC_LINES if history.problem.budget else MAX_METRIC_DOTS
     )
-    for place, name in enumerate(names):
-        row, column = place // columns + 1, place % columns + 1
+    unit = "trial" if history.problem.budget is None else unmarked(history.problem.budget.units)
+    outside = ""
+    for (row, column), name in zip(style.panel_places(specs), names, strict=True):
         drawn = _metric_traces(history, name, shown)
         picture.add_traces(drawn, rows=row, cols=column)
-        add_limits(picture, history.problem.constraints.get(name), row=row, col=column)
-        if log and all(value > 0 for one in drawn for value in one.y):
-            picture.update_yaxes(type="log", row=row, col=column)
-    unit = "trial" if history.problem.budget is None else unmarked(history.problem.budget.units)
-    for column in range(1, columns + 1):
-        picture.update_xaxes(title_text=unit, row=lines, col=column)
+        limits = add_limits(picture, history.problem.constraints.get(name), row=row, col=column)
+        values, sign = [y for one in drawn for y in one.y], style.metric_sign(history.problem, name)
+        logs = log and all(value > 0 for value in values)
+        axis, beyond = style.value_axis(values, sign, logs, MAX_STRETCH, kept=limits)
+        outside += beyond and f" {unmarked(name)}:{beyond}"
+        picture.update_yaxes(row=row, col=column, **axis)
+        title = {"title_text": unit} if row == lines else {}
+        picture.update_xaxes(
+            row=row, col=column, **style.count_axis(x for one in drawn for x in one.x), **title
+        )
     picture.update_annotations(font_size=12)
     picture.update_layout(height=130 + 210 * lines, showlegend=False)
     count = f"{len(shown)} of {len(history.trials)} trials"
@@ -365,7 +372,7 @@ def metrics(
         f"{len(names)} reported metrics of {count}: {', '.join(unmarked(name) for name in names)}."
     )
     dashed = " Dashed: the limits of constraints." if history.problem.constraints else ""
-    return figure(picture, "Every reported metric", words + dashed)
+    return figure(picture, "Every reported metric", words + dashed + outside)
 
 
 def reported_metrics(history: History) -> list[str]:

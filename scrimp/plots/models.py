@@ -1,11 +1,11 @@
-"""The models behind pictures, and `surrogate`: the model along one parameter, with observations and
-acquisition.
+"""The models behind pictures, and `surrogate`: the model along one parameter, with observations and,
+where the method has one, the acquisition.
 
     scrimp.plots.surrogate(study, "lr")                 # the model now
     scrimp.plots.surrogate(study, "lr", iteration=3)    # as it was when trial 3 was chosen
 
-`belief_of` is the study's own Gaussian process, or the default one if its method has none: the model
-that a decision used. `landscape_of` models the effect of the parameters on losses at one budget,
+`belief_of` is what a decision used: the models and the acquisition of a study whose method is a
+Gaussian process. `landscape_of` models the effect of the parameters on losses at one budget,
 because losses after 1 and after 81 epochs answer different questions. That budget is the largest
 one that three quarters of the trials reached: few trials get further, and only good ones. Losses
 are standardised and diverged ones capped.
@@ -13,6 +13,7 @@ are standardised and diverged ones capped.
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +23,7 @@ from scrimp.encoding.encoding import Encoding, encoding_of
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.json_values import Scalar
 from scrimp.plots import style
+from scrimp.plots.learning_curves import check_metric
 from scrimp.plots.style import figure, short_value, trace, unmarked
 from scrimp.study.predict import predict_configs
 from scrimp.study.study import Study
@@ -32,7 +34,7 @@ from scrimp.study_log.trial import Trial
 from scrimp.suggesters.bayesian import BayesianSuggester, Belief
 from scrimp.suggesters.fit_and_choose import forecast_columns
 from scrimp.suggesters.model_settings import ModelSettings, loss_model
-from scrimp.surrogates.forecast import ForecastColumn
+from scrimp.surrogates.forecast import ForecastColumn, column_of
 from scrimp.surrogates.surrogate import Data, FittedSurrogate
 from scrimp.threads import one_thread
 
@@ -47,40 +49,57 @@ ACQUISITION_DEPTH = 25.0
 
 
 @one_thread()
-def surrogate(study: Study, parameter: str | None = None, iteration: int | None = None) -> "Figure":
-    """Return the loss model along ``parameter`` (default: the first), with the others fixed at the
-    best configuration.
+def surrogate(
+    study: Study,
+    parameter: str | None = None,
+    iteration: int | None = None,
+    *,
+    metric: str | None = None,
+) -> "Figure":
+    """Return the model of a metric (default: the first) along ``parameter`` (default: the first),
+    with the others fixed at the best configuration, and the acquisition if the method has one.
 
     ``iteration`` shows the model as it was when that trial was chosen; None, the model now.
     """
     history, chosen = _as_it_was(study.history, iteration)
+    _check(history)
+    metric = check_metric(history, metric)
     (parameter,) = style.check_parameters(
         history.problem.space, None if parameter is None else [parameter], 1
     )
     belief = belief_of(study, history)
-    values, rows = _slice(belief, history, parameter)
-    column, own = _column(study, history, belief, rows)
-    picture = _drawn(history, belief, column, (parameter, values, rows), chosen)
-    if not isinstance(study.suggester, BayesianSuggester):
-        shown = "The acquisition is that" if own else "Model and acquisition are those"
-        picture.layout.meta["alternative"] += (
-            f" {shown} of a plain Gaussian process; {unmarked(study.method)} decides by another one."
-        )
+    values, rows = _slice(history, parameter, metric)
+    column = _column(study, history, belief, rows, metric)
+    along = (parameter, values, rows)
+    if column is not None:
+        return _drawn(history, belief, column, along, chosen)
+    landscape, sign = (
+        landscape_of(history, metric=metric),
+        style.metric_sign(history.problem, metric),
+    )
+    column = column_of(metric, landscape.model, rows, partial(np.multiply, sign))
+    picture = _drawn(history, belief, column, along, chosen)
+    at = style.after_words(history.problem, landscape.budget)
+    picture.layout.meta["alternative"] += (
+        f" The model is a plain Gaussian process of {unmarked(metric)}{at}, fitted for this picture;"
+        f" {unmarked(study.method)} has none of its own."
+    )
     return picture
 
 
 def _column(
-    study: Study, history: History, belief: Belief, rows: np.ndarray
-) -> tuple[ForecastColumn, bool]:
-    """Return what the method's own model believes of the first metric at rows (n, d), and True; the
-    belief of a plain Gaussian process and False if the method has no model."""
-    if not isinstance(study.suggester, BayesianSuggester):
+    study: Study, history: History, belief: Belief | None, rows: np.ndarray, metric: str
+) -> ForecastColumn | None:
+    """Return what the method's model believes of the metric at rows (n, d), if it has one."""
+    if belief is not None:
+        columns = forecast_columns(history.problem, belief.models.fitted, rows)
+    else:
+        configs = encoding_of(history.problem.space).decode(rows)
         try:
-            configs = belief.encoding.decode(rows)
-            return predict_configs(study.policy, history, configs, None).columns[0], True
+            columns = list(predict_configs(study.policy, history, configs, None).columns)
         except ScrimpError:
-            pass
-    return forecast_columns(history.problem, belief.models.fitted, rows)[0], False
+            columns = []
+    return next((column for column in columns if column.name == metric), None)
 
 
 def _as_it_was(history: History, iteration: int | None) -> tuple[History, Trial | None]:
@@ -100,14 +119,17 @@ def _as_it_was(history: History, iteration: int | None) -> tuple[History, Trial 
     return History.of(history.events[:seen]), history.trials[iteration]
 
 
-def _slice(belief: Belief, history: History, parameter: str) -> tuple[list[Scalar], np.ndarray]:
-    """Return values of the parameter, and the rows (n, d) through the best configuration."""
-    space, encoding = history.problem.space, belief.encoding
+def _slice(history: History, parameter: str, metric: str) -> tuple[list[Scalar], np.ndarray]:
+    """Return values of the parameter, and the rows (n, d) through the configuration with the best
+    value of the metric."""
+    problem, space = history.problem, history.problem.space
+    encoding, sign = encoding_of(space), style.metric_sign(problem, metric)
+    known = style.fitting_trials(history, style.with_value(history, metric))
+    best = min(known, key=lambda trial: sign * (style.last_value(problem, trial, metric) or 0.0))
     column = space.searched.index(parameter)
     listed = encoding.columns[column].values
     units = np.linspace(0.0, 1.0, CURVE_POINTS) if listed is None else np.array(listed)
-    best = belief.training.x[int(np.argmin(belief.training.y[:, 0]))]
-    rows = np.repeat(best[None, :], len(units), axis=0)
+    rows = np.repeat(encoding.encode([best.config]), len(units), axis=0)
     rows[:, column] = units
     values = style.labels(space[parameter], space[parameter].from_units(units))
     return values, encoding.domain.snap(rows)
@@ -115,49 +137,60 @@ def _slice(belief: Belief, history: History, parameter: str) -> tuple[list[Scala
 
 def _drawn(
     history: History,
-    belief: Belief,
+    belief: Belief | None,
     column: ForecastColumn,
     along: tuple[str, list[Scalar], np.ndarray],
     chosen: Trial | None,
 ) -> "Figure":
     from plotly.subplots import make_subplots
 
-    problem, (parameter, values, rows) = history.problem, along
-    picture = make_subplots(
-        rows=2, cols=1, shared_xaxes=True, row_heights=[0.68, 0.32], vertical_spacing=0.06
-    )
+    problem, metric, (parameter, values, _) = history.problem, column.name, along
+    shape = {"rows": 1} if belief is None else {"rows": 2, "row_heights": [0.68, 0.32]}
+    picture = make_subplots(**shape, cols=1, shared_xaxes=True, vertical_spacing=0.06)
     band = style.band(values, *column.band(2.0), style.BAND, name="two standard deviations")
     middle = zip(values, column.moments()[0], strict=True)
     mean = trace(middle, "lines", line={"color": style.LINE}, name="mean")
     picture.add_traces([*band, mean], rows=1, cols=1)
-    seen = [t for t in history.trials if t.value is not None and parameter in t.config]
-    shown = style.fitting_trials(history, style.sampled_trials(seen, MAX_OBSERVATION_DOTS))
-    spec, heights = problem.space[parameter], [t.value for t in shown if t.value is not None]
+    seen = [t for t in style.with_value(history, metric) if parameter in t.config]
+    sample = style.sampled_trials(history, seen, MAX_OBSERVATION_DOTS, metric)
+    shown = style.fitting_trials(history, sample)
+    spec, heights = problem.space[parameter], [style.last_value(problem, t, metric) for t in shown]
     places = style.labels(spec, [trial.config[parameter] for trial in shown])
     look = {"color": style.MUTED, "size": 7, "line": {"color": style.LINE, "width": 1}}
     dots = style.trial_dots(list(zip(shown, places, heights, strict=True)), "observed", look)
     picture.add_trace(dots, 1, 1)
-    scores = belief.score(rows)
-    # log EI falls without bound next to observations.
-    scores = np.maximum(scores, float(np.max(scores)) - ACQUISITION_DEPTH)
-    line = {"line": {"color": style.ACCENT}, "name": "acquisition"}
-    picture.add_trace(trace(zip(values, scores, strict=True), "lines", **line), 2, 1)
+    words = f"{len(seen)} observations of {unmarked(metric)}"
+    if belief is not None:
+        words += f"; {_add_acquisition(picture, belief, along)}"
     if chosen is not None and parameter in chosen.config:
         (where,) = style.labels(spec, [chosen.config[parameter]])
         picture.add_vline(x=where, line={"color": style.ACCENT, "dash": "dot"})
     picture.update_xaxes(**style.order(spec))
-    picture.update_xaxes(title_text=unmarked(parameter), row=2, col=1)
-    limits, outside = style.value_axis(heights, problem.sign, False)
-    picture.update_yaxes(title_text=unmarked(problem.metric), row=1, col=1, **limits)
-    picture.update_yaxes(title_text="acquisition", row=2, col=1)
-    next_ = short_value(values[int(np.argmax(scores))])
-    title = f"Model of {unmarked(problem.metric)} along {unmarked(parameter)}"
-    words = (
-        f"After {len(seen)} observations the acquisition is highest at {unmarked(parameter)} = {next_}; "
-        "the band is two standard deviations, the other parameters are those of the trial with the"
-        f" best {unmarked(problem.metric)}."
+    picture.update_xaxes(title_text=unmarked(parameter), row=shape["rows"], col=1)
+    known = [height for height in heights if height is not None]
+    limits, outside = style.value_axis(known, style.metric_sign(problem, metric), False)
+    picture.update_yaxes(title_text=unmarked(metric), row=1, col=1, **limits)
+    title = f"Model of {unmarked(metric)} along {unmarked(parameter)}"
+    words += (
+        ". The band is two standard deviations; the other parameters are those of the trial with the"
+        f" best {unmarked(metric)}."
     )
     return figure(picture, title, words + outside)
+
+
+def _add_acquisition(
+    picture: "Figure", belief: Belief, along: tuple[str, list[Scalar], np.ndarray]
+) -> str:
+    """Draw the acquisition of the next decision, and return a phrase about its maximum."""
+    parameter, values, rows = along
+    scores = belief.score(rows)
+    # log EI falls without bound next to observations.
+    scores = np.maximum(scores, float(np.max(scores)) - ACQUISITION_DEPTH)
+    line = {"line": {"color": style.SCORE}, "name": "acquisition"}
+    picture.add_trace(trace(zip(values, scores, strict=True), "lines", **line), 2, 1)
+    picture.update_yaxes(title_text="acquisition", row=2, col=1)
+    best = short_value(values[int(np.argmax(scores))])
+    return f"the acquisition is highest at {unmarked(parameter)} = {best}"
 
 
 MAX_LANDSCAPE_ROWS = 500
@@ -191,12 +224,12 @@ class Landscape:
         ]
 
 
-def belief_of(study: Study, history: History) -> Belief:
-    """Return the model of ``history``; `StudyError` if there are no observations."""
-    _check(history)
+def belief_of(study: Study, history: History) -> Belief | None:
+    """Return the models and the acquisition of the study's method; None if it decides by others."""
     own = study.suggester
-    suggester = own if isinstance(own, BayesianSuggester) else BayesianSuggester()
-    return suggester.belief(history, history.rng("decide"))
+    if not isinstance(own, BayesianSuggester):
+        return None
+    return own.belief(history, history.rng("decide"))
 
 
 def landscape_of(

@@ -42,6 +42,18 @@ MAX_SLICE_DOTS = 1000
 MAX_PANELS = 8
 """Panels shown by default: the first parameters."""
 
+BEST_MARK = {"color": style.ACCENT, "symbol": "star", "size": 11}
+TRIAL_COLOURS = {
+    "colorscale": [list(stop) for stop in style.AGE],
+    "colorbar": {
+        "title": {"text": "trial"},
+        "lenmode": "pixels",
+        "len": 230,
+        "y": 1,
+        "yanchor": "top",
+    },
+}
+
 
 def slice(
     study: Study,
@@ -58,34 +70,36 @@ def slice(
     history = study.history
     problem, space, metric = history.problem, history.problem.space, check_metric(history, metric)
     names = style.check_parameters(space, parameters, MAX_PANELS)
-    lines = -(-len(names) // max(columns, 1))
-    # Rows of equal length, as far as possible.
-    columns = -(-len(names) // lines)
+    specs = style.panel_grid(len(names), columns)
     picture = make_subplots(
-        rows=lines, cols=columns, shared_yaxes=True, vertical_spacing=0.32 / lines
+        rows=len(specs),
+        cols=len(specs[0]),
+        specs=specs,
+        shared_yaxes=True,
+        vertical_spacing=0.32 / len(specs),
     )
     known = style.with_value(history, metric)
-    shown = style.fitting_trials(history, style.sampled_trials(known, MAX_SLICE_DOTS))
+    sample = style.sampled_trials(history, known, MAX_SLICE_DOTS, metric)
+    shown = style.fitting_trials(history, sample)
     heights = {trial.id: style.last_value(problem, trial, metric) for trial in known}
-    for place, name in enumerate(names):
+    best = None if history.best is None else history.best[0].id
+    for (row, column), name in zip(style.panel_places(specs), names, strict=True):
         there = [trial for trial in shown if name in trial.config]
-        marker = {"color": [trial.id for trial in there], "coloraxis": "coloraxis", "size": 6}
         places = style.labels(space[name], [trial.config[name] for trial in there])
         points = [(trial, x, heights[trial.id]) for trial, x in zip(there, places, strict=True)]
-        row, column = place // columns + 1, place % columns + 1
+        marker = {"color": [trial.id for trial in there], "coloraxis": "coloraxis", "size": 6}
         dots = style.trial_dots(points, unmarked(name), marker, showlegend=False)
-        picture.add_trace(dots, row, column)
+        top = [point for point in points if point[0].id == best]
+        star = style.trial_dots(top, "best", BEST_MARK, showlegend=False)
+        picture.add_traces([dots, star], rows=row, cols=column)
         picture.update_xaxes(
             title_text=unmarked(name), row=row, col=column, **style.order(space[name])
         )
         if column == 1:
             picture.update_yaxes(title_text=unmarked(metric), row=row, col=1)
-    bar = {
-        "colorscale": [list(stop) for stop in style.SCALE],
-        "colorbar": {"title": {"text": "trial"}},
-    }
-    picture.update_layout(coloraxis=bar, height=150 + 260 * lines)
-    values = [value for value in heights.values() if value is not None]
+    picture.update_layout(coloraxis=TRIAL_COLOURS, height=150 + 260 * len(specs))
+    drawn = (heights[trial.id] for trial in shown)
+    values = [value for value in drawn if value is not None]
     axis, outside = style.value_axis(values, style.metric_sign(problem, metric), log)
     picture.update_yaxes(**axis)
     title = f"{unmarked(metric)} over each parameter"
@@ -157,7 +171,9 @@ def contour(
     title = f"Model of {unmarked(metric)} over {unmarked(first)} and {unmarked(second)}{at}"
     row, column = np.unravel_index(int(np.argmin(mean)), mean.shape)
     good = f"{unmarked(first)} = {short_value(across[column])} and {unmarked(second)} = {short_value(up[row])}"
-    words = f"The model of {len(there)} trials expects the best {unmarked(metric)}{at} near"
+    words = (
+        f"The model of {len(landscape.data)} trials expects the best {unmarked(metric)}{at} near"
+    )
     fixed = f"; the other parameters are those of the trial with the best {unmarked(metric)}"
     others = fixed if len(space.searched) > 2 else ""
     return figure(picture, title, f"{words} {good}{others}.")
@@ -176,7 +192,8 @@ def _trial_marks(
         return list(zip(trials, x, y, strict=True))
 
     white = {"color": "white", "size": 7, "line": {"color": "#22262d", "width": 1}}
-    shown = style.fitting_trials(history, style.sampled_trials(there, MAX_CONTOUR_DOTS))
+    sample = style.sampled_trials(history, there, MAX_CONTOUR_DOTS, metric)
+    shown = style.fitting_trials(history, sample)
     dots = style.trial_dots(placed(shown), "trials", white)
     hover = "trial %{customdata[0]}: %{text}<br>%{customdata[2]}<extra></extra>"
     values = [style.last_value(history.problem, trial, metric) for trial in shown]
@@ -237,38 +254,53 @@ MAX_LINES = 1000
 ABSENT = "n/a"
 
 
-def parallel(study: Study, parameters: Sequence[str] | None = None) -> "Figure":
+def parallel(
+    study: Study, parameters: Sequence[str] | None = None, *, metric: str | None = None
+) -> "Figure":
     """Return one axis per parameter and one for the metric, with lines coloured by value. A missing
-    conditional parameter is drawn at a place of its own below the others."""
+    conditional parameter is drawn at a place of its own below the others. ``metric`` shows another
+    reported metric."""
     history = study.history
-    problem = history.problem
-    names = style.check_parameters(problem.space, parameters, 12)
-    known = style.with_value(history)
-    place = style.trial_ranks(history)
-    shown = style.fitting_trials(history, style.sampled_trials(known, MAX_LINES))
+    problem, metric = history.problem, check_metric(history, metric)
+    names, sign = (
+        style.check_parameters(problem.space, parameters, 12),
+        style.metric_sign(problem, metric),
+    )
+    known = style.with_value(history, metric)
+    sample = style.sampled_trials(history, known, MAX_LINES, metric)
+    found = [
+        (style.last_value(problem, t, metric), t) for t in style.fitting_trials(history, sample)
+    ]
     # The best are drawn last, on top.
-    shown.sort(key=lambda trial: -place[trial.id])
-    values = [trial.value for trial in shown if trial.value is not None]
+    ranked = sorted(
+        ((value, t) for value, t in found if value is not None), key=lambda p: -sign * p[0]
+    )
+    values, shown = [value for value, _ in ranked], [trial for _, trial in ranked]
     axes = [_axis(name, problem.space[name], shown) for name in names]
-    axes.append({"label": unmarked(problem.metric, 24), "values": values})
-    span = style.value_span(values, problem.sign)
-    better = {"minimize": "lower", "maximize": "higher"}[problem.direction]
+    height = style.value_dimension(values, sign)
+    axes.append({"label": unmarked(metric, 24), **height})
+    ends = height["range"]
+    assert isinstance(ends, list)
+    better = "" if metric not in problem.metrics else "lower" if sign > 0 else "higher"
     line = {
-        "color": values,
+        "color": height["values"],
         "colorscale": [list(stop) for stop in style.SCALE],
         "showscale": True,
-        "reversescale": problem.direction == "minimize",
-        "colorbar": {"title": {"text": f"{better} is better"}},
+        "reversescale": sign > 0,
+        "colorbar": {"title": {"text": f"{better} is better" if better else unmarked(metric, 20)}},
+        "cmin": ends[0],
+        "cmax": ends[1],
     }
-    if span is not None:
-        # The colours ignore outliers; the axis shows all values.
-        line |= {"cmin": span[0], "cmax": span[1]}
     picture = style.parallel_axes(axes, line)
-    figure(picture, "Parallel coordinates", _alternative(history, names, len(shown), len(known)))
-    picture.layout.meta["axes"] = [
-        *(_described(name, problem.space[name]) for name in names),
-        {"name": "last"},
-    ]
+    words = _alternative(names, len(shown), len(known), metric)
+    beyond = sum(not ends[0] <= value <= ends[1] for value in values)
+    words += f" {beyond} values beyond {ends[sign > 0]:.3g} are drawn at the end." if beyond else ""
+    figure(picture, "Parallel coordinates", words)
+    own = {"name": "last" if metric == problem.metric else metric}
+    if beyond:
+        own["open"] = "high" if sign > 0 else "low"
+    described = [_described(name, problem.space[name]) for name in names]
+    picture.layout.meta["axes"] = [*described, own]
     return picture.update_layout(margin={"l": 80, "r": 40, "t": 100, "b": 40})
 
 
@@ -279,11 +311,10 @@ def _described(name: str, parameter: Parameter) -> dict[str, object]:
     return {"name": name, "choices": [str(choice) for choice in parameter.grid or ()]}
 
 
-def _alternative(history: History, names: Sequence[str], shown: int, count: int) -> str:
-    metric = unmarked(history.problem.metric)
+def _alternative(names: Sequence[str], shown: int, count: int, metric: str) -> str:
     listed = ", ".join(unmarked(name) for name in names)
     part = f"{count} trials" if shown == count else f"{shown} of {count} trials"
-    words = f"{part} as lines through {listed} and {metric}; gold is better"
+    words = f"{part} as lines through {listed} and {unmarked(metric)}; gold is better"
     return f"{words}. A range brushed on an axis filters the table of trials."
 
 
@@ -352,8 +383,8 @@ def _tick_values(parameter: Float | Int) -> list[float]:
 Array = NDArray[np.float64]
 
 SAMPLED_PLACES = 1024
-RESAMPLES = 32
-BINS = 16
+BOOTSTRAP_SAMPLES = 32
+HISTOGRAM_BINS = 16
 INTERACTIONS = "interactions"
 
 
@@ -399,27 +430,24 @@ def importance(study: Study, budget: float | None = None, *, metric: str | None 
     picture.update_yaxes(title_text="parameter", type="category", automargin=True)
     picture.update_layout(height=max(320, 190 + 30 * len(names)))
     after = style.after_words(history.problem, landscape.budget)
-    title = f"Importance of parameters for {name}{after}"
+    title = f"Importance of parameters for {name}{after}, within what was tried"
     listed = ", ".join(f"{unmarked(name)} {shares[name][0]:.0%}" for name in reversed(alone))
     rest = f"{INTERACTIONS} explain another {shares[INTERACTIONS][0]:.0%}"
     words = (
         f"Share of the variance that each explains alone: {listed}; {rest}. Estimated by a model"
     )
-    trials = (
-        f"of {len(landscape.data)} trials, within the ranges tried; whiskers: 10% to 90% interval"
-    )
+    trials = f"of {len(landscape.data)} trials; whiskers: 10% to 90% interval"
     return figure(picture, title, f"{words} {trials}.")
 
 
 def importances(history: History, landscape: Landscape) -> dict[str, tuple[float, float, float]]:
-    """Return the share of the variance of each parameter and of interactions, with its 10% and 90%
-    points."""
+    """Return each share of variance, of parameters and interactions, with 10% and 90% points."""
     space = history.problem.space
     rng = history.rng("importance")
     configs = _places(landscape.encoding, space, rng)
     rows = landscape.encoding.encode(configs)
     there = np.array([[name in config for name in space.searched] for config in configs])
-    models = [landscape.model, *landscape.resampled(RESAMPLES, rng)]
+    models = [landscape.model, *landscape.resampled(BOOTSTRAP_SAMPLES, rng)]
     means = np.stack([model.target_units(model.mean(rows)[:, 0]) for model in models])
     shares = np.stack(
         [main_effects(means, bins_of(rows[:, k]), there[:, k]) for k in range(rows.shape[1])]
@@ -445,13 +473,13 @@ def _places(encoding: Encoding, space: Space, rng: np.random.Generator) -> list[
 
 
 def bins_of(column: Array) -> NDArray[np.intp]:
-    """Return the bin of each value (m,) of a column: its own if there are few, else one of `BINS`
+    """Return the bin of each value (m,) of a column: its own if there are few, else one of `HISTOGRAM_BINS`
     quantiles."""
     values, place = np.unique(column, return_inverse=True)
-    if len(values) <= BINS:
+    if len(values) <= HISTOGRAM_BINS:
         return np.asarray(place, dtype=np.intp)
     ranks = np.argsort(np.argsort(column, kind="stable"), kind="stable")
-    return np.asarray(ranks * BINS // len(column), dtype=np.intp)
+    return np.asarray(ranks * HISTOGRAM_BINS // len(column), dtype=np.intp)
 
 
 def main_effects(functions: Array, bins: NDArray[np.intp], there: NDArray[np.bool_]) -> Array:

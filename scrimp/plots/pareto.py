@@ -11,7 +11,7 @@ to the right of a step (for minimized metrics) was dominated by then.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from scrimp.errors import StudyError
 from scrimp.fronts.dominance import attained
 from scrimp.fronts.hypervolume import Array, hypervolume
 from scrimp.plots import style
-from scrimp.plots.progress import Over, axis_title, placed_reports
+from scrimp.plots.progress import Over, placed_reports, x_axis
 from scrimp.plots.style import figure, short_value, trace, unmarked
 from scrimp.study.study import Study
 from scrimp.study_log.compromise import knee_of, reference_of, several_metrics
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MAX_DOMINATED = 2000
 """Dominated reports shown at most; the front is never thinned."""
 
-STAGES = (0.25, 0.5, 0.75)
+STAGE_SHARES = (0.25, 0.5, 0.75)
 """Shares of the reports after which earlier fronts are drawn."""
 
 Pair = tuple[Trial, Observation]
@@ -59,7 +59,7 @@ def front(
             on = "front" if (trial.id, point.step) in best else "dominated"
             groups[on if point.feasible else "infeasible"].append((trial, point))
     picture = Figure()
-    for share in STAGES:
+    for share in STAGE_SHARES:
         picture.add_trace(_attained(history, known[: int(share * len(known))], across, up, share))
     for name, pairs in groups.items():
         shown = pairs if name == "front" else style.thinned_items(pairs, MAX_DOMINATED)
@@ -91,7 +91,7 @@ def chosen_metrics(problem: Problem, x: str | None, y: str | None) -> tuple[str,
     for name in (across, up):
         if name not in problem.names:
             raise StudyError(
-                f"{name!r} is no metric of the study; choose two of {', '.join(problem.names)}"
+                f"{name!r} is not a metric of the study; choose two of {', '.join(problem.names)}"
             )
     if across == up:
         raise StudyError(f"both axes are {across!r}; choose two metrics")
@@ -114,14 +114,17 @@ def _dots(history: History, name: str, pairs: Sequence[Pair], across: str, up: s
         "markers",
         name=name,
         marker=LOOKS[name],
+        cliponaxis=False,
         text=[_hover(history, best, trial, point) for trial, point in pairs],
         hovertemplate="%{text}<extra></extra>",
+        meta={"trials": True},
         customdata=[trial.id for trial, _ in pairs],
     )
 
 
 def _hover(history: History, best: Sequence[Pair], trial: Trial, point: Observation) -> str:
-    """Return a hover text: the trial, its metrics, its configuration and a trial that dominates it."""
+    """Return a hover text: the trial, its metrics, its configuration and up to three trials that
+    dominate it."""
     problem, own = history.problem, point.counted
     values = style.config_lines({name: point.metrics.get(name) for name in problem.metrics})
     above = dict.fromkeys(
@@ -174,11 +177,15 @@ def front_history(study: Study, over: Over = "trials") -> "Figure":
     line = _growth(history, over)
     look = {"line": {"shape": "hv", "color": style.LINE}, "marker": {"size": 5}}
     picture = Figure(trace(line, "lines+markers", name="hypervolume", **look))
-    picture.update_xaxes(title_text=axis_title(history, over))
+    picture.update_xaxes(**x_axis(history, over, (place for place, _ in line)))
     picture.update_yaxes(title_text="hypervolume (higher is better)")
     corner = problem.values(reference_of(history))
     where = ", ".join(f"{unmarked(name)} {short_value(value)}" for name, value in corner.items())
-    words = f"The front dominates {line[-1][1]:.4g}" if line else "Nothing is on the front yet"
+    words = (
+        f"The hypervolume of the front is {line[-1][1]:.4g}"
+        if line
+        else "Nothing is on the front yet"
+    )
     return figure(picture, f"Hypervolume over {over}", f"{words}, measured from {where}")
 
 
@@ -280,12 +287,13 @@ def trade_offs(study: Study) -> "Figure":
     axes: list[dict[str, object]] = []
     for name, way in problem.metrics.items():
         values = [point.metrics[name] or 0.0 for point in shown]
-        low, high = (min(values), max(values)) if values else (0.0, 1.0)
-        ends = [low, high] if way == "maximize" else [high, low]
-        axes.append({"label": unmarked(name, 24), "values": values, "range": ends})
+        height = style.value_dimension(values, 1.0 if way == "minimize" else -1.0)
+        ends = cast("list[float]", height["range"])
+        ends = ends if way == "maximize" else ends[::-1]
+        axes.append({"label": unmarked(name, 24), **height, "range": ends})
     line = {
         "color": [0.0] * (len(shown) - len(front)) + [1.0] * len(front),
-        "colorscale": [[0.0, style.MUTED], [1.0, style.ACCENT]],
+        "colorscale": [[0.0, style.MUTED], [1.0, style.LINE]],
         "cmin": 0.0,
         "cmax": 1.0,
     }

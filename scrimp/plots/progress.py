@@ -8,7 +8,7 @@ of values) and `regret` (results of `scrimp bench`).
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, cast
 
@@ -59,15 +59,16 @@ def history(
     return _drawn(seen, over, best_line(seen, reports), list(newest.values()), log)
 
 
-def axis_title(history: History, over: Over) -> str:
-    """Return the title of the x axis."""
+def x_axis(history: History, over: Over, places: Iterable[float]) -> dict[str, object]:
+    """Return title and ticks of the x axis, with whole numbers for trials."""
     unit = "evaluations" if history.problem.budget is None else history.problem.budget.units
     titles = {
         "trials": "trial",
         "time": "time since the start (seconds)",
         "budget": f"budget spent ({unmarked(unit)})",
     }
-    return titles[over]
+    ticks = {} if over == "time" else style.count_axis(places)
+    return {"title_text": titles[over], **ticks}
 
 
 def best_line(
@@ -123,7 +124,8 @@ def _drawn(
     from plotly.graph_objects import Figure
 
     problem = history.problem
-    picture = Figure(_dots(history, known, lambda trial: trial.value))
+    dots = _dots(history, known, problem.metric)
+    picture = Figure(dots)
     failures = _failures(history, over)
     if failures is not None:
         picture.add_trace(failures)
@@ -141,11 +143,11 @@ def _drawn(
             hovertemplate="best so far: %{y}, by trial %{customdata}<extra></extra>",
         )
     )
-    heights = [trial.value for _, trial in known if trial.value is not None]
+    heights = [height for group in dots for height in group.y]
     axis, outside = style.value_axis(
         [*heights, *(value for _, value, _ in line)], problem.sign, log
     )
-    picture.update_xaxes(title_text=axis_title(history, over))
+    picture.update_xaxes(**x_axis(history, over, (place for place, _ in known)))
     picture.update_layout(
         yaxis={"title": {"text": style.metric_title(problem, problem.metric)}, **axis}
     )
@@ -171,20 +173,19 @@ def _words(history: History, line: list[tuple[float, float, int]], count: int) -
     return f"{words}.{thinned_out}"
 
 
-def _dots(
-    history: History, known: list[tuple[float, Trial]], height: Callable[[Trial], float | None]
-) -> "list[Scatter]":
+def _dots(history: History, known: list[tuple[float, Trial]], metric: str) -> "list[Scatter]":
     """Return trials as dots: fully trained, partly trained, and those that violate a constraint."""
     full, staged = history.problem.full_budget, history.problem.budget is not None
     groups: dict[str, list[tuple[Trial, float, float | None]]] = {name: [] for name in MARKERS}
-    shown = {t.id for t in style.sampled_trials([trial for _, trial in known], MAX_POINTS)}
+    trials = [trial for _, trial in known]
+    shown = {trial.id for trial in style.sampled_trials(history, trials, MAX_POINTS, metric)}
     for place, trial in known:
         if trial.id not in shown:
             continue
         held = trial.last is not None and trial.last.feasible
         part = staged and trial.budget < full
         name = "partly trained" if held and part else "trials" if held else BROKEN
-        groups[name].append((trial, place, height(trial)))
+        groups[name].append((trial, place, style.last_value(history.problem, trial, metric)))
     return [
         style.trial_dots(
             group, "fully trained" if name == "trials" and staged else name, MARKERS[name]
@@ -222,18 +223,17 @@ def _other(
     """Return the last values of another metric, with the limit of its constraint."""
     from plotly.graph_objects import Figure
 
-    def height(trial: Trial) -> float | None:
-        return None if trial.last is None else trial.last.metrics.get(metric)
-
-    there = [(place, trial) for place, trial in known if height(trial) is not None]
-    picture = Figure(_dots(history, there, height))
-    limits = add_limits(picture, history.problem.constraints.get(metric))
-    values = [value for _, trial in there if (value := height(trial)) is not None]
-    axis, outside = style.value_axis([*values, *limits], 1.0, log)
-    picture.update_xaxes(title_text=axis_title(history, over))
-    picture.update_layout(
-        yaxis={"title": {"text": style.metric_title(history.problem, metric)}, **axis}
+    problem = history.problem
+    heights = [(place, trial, style.last_value(problem, trial, metric)) for place, trial in known]
+    there = [(place, trial, value) for place, trial, value in heights if value is not None]
+    picture = Figure(_dots(history, [(place, trial) for place, trial, _ in there], metric))
+    limits = add_limits(picture, problem.constraints.get(metric))
+    values = [value for _, _, value in there]
+    axis, outside = style.value_axis(
+        [*values, *limits], style.metric_sign(problem, metric), log, kept=limits
     )
+    picture.update_xaxes(**x_axis(history, over, (place for place, _, _ in there)))
+    picture.update_layout(yaxis={"title": {"text": style.metric_title(problem, metric)}, **axis})
     bounds = " and ".join(f"{limit:g}" for limit in limits)
     held = f" Dashed: its limit, {bounds}." if limits else ""
     span = f", from {min(values):.4g} to {max(values):.4g}" if values else ""
@@ -242,8 +242,7 @@ def _other(
 
 
 def compare(*studies: Study, over: Over = "trials", log: bool = False) -> "Figure":
-    """Return the best value so far of several studies, one line each; they should share metric and
-    direction."""
+    """Return the best value so far of several studies of one metric and direction, a line each."""
     from plotly.graph_objects import Figure
 
     if not studies:
@@ -255,7 +254,8 @@ def compare(*studies: Study, over: Over = "trials", log: bool = False) -> "Figur
         look = {"line": style.series_line(place, shape="hv"), "name": unmarked(study.name)}
         picture.add_trace(trace(steps, "lines", **look))
     problem = studies[0].history.problem
-    picture.update_xaxes(title_text=axis_title(studies[0].history, over))
+    places = [x for one in picture.data for x in one.x]
+    picture.update_xaxes(**x_axis(studies[0].history, over, places))
     axis, outside = style.value_axis([y for one in picture.data for y in one.y], problem.sign, log)
     picture.update_yaxes(title_text=f"best {style.metric_title(problem, problem.metric)}", **axis)
     title = (
@@ -322,7 +322,7 @@ AXES = {
     "at": "evaluations",
 }
 
-SPREAD = (0.1, 0.9)
+BAND_QUANTILES = (0.1, 0.9)
 """Quantiles over seeds between which a band lies."""
 
 BAND_FLOOR_SHARE = 0.1
@@ -411,8 +411,8 @@ def _mean_regret(places: list[float], tasks: Sequence[Mapping[int, list[float]]]
     seeds = set.intersection(*(set(task) for task in tasks))
     if len(seeds) > 1:
         averaged = [np.mean([task[seed][:length] for task in tasks], axis=0) for seed in seeds]
-        low, high = np.quantile(averaged, SPREAD, axis=0)
-        of = f"{SPREAD[1] - SPREAD[0]:.0%} of the seeds"
+        low, high = np.quantile(averaged, BAND_QUANTILES, axis=0)
+        of = f"{BAND_QUANTILES[1] - BAND_QUANTILES[0]:.0%} of the seeds"
     else:
         error = np.std(means, axis=0, ddof=1) / np.sqrt(len(means)) if means[1:] else 0.0 * mean
         low, high = mean - error, mean + error

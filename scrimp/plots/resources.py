@@ -8,6 +8,7 @@ title of a parameter's panel has the share of configurations at its bounds (with
 number's range; the first or last of listed values).
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scrimp.errors import StudyError
 from scrimp.json_values import Config, Scalar
 from scrimp.plots import style
-from scrimp.plots.style import figure, short_value, trace, unmarked
+from scrimp.plots.style import figure, short_value, unmarked
 from scrimp.space.parameter import Categorical
 from scrimp.space.parameter_contract import Parameter
 from scrimp.study.study import Study
@@ -35,7 +36,7 @@ KINDS = {"started": style.MUTED, "resumed": style.LINE, "finished": style.STATUS
 """Stages of a configuration; nearly every finished one was resumed, and every resumed one started."""
 
 VALUE_BINS = 12
-MOMENTS = 24
+MAX_TIMES = 24
 NEAR_BOUND_SHARE = 0.02
 MAX_SINGLE_VALUES = 12
 """Values of a parameter up to which each gets its own bar."""
@@ -46,8 +47,7 @@ MAX_PARAMETERS = 12
 
 @dataclass(frozen=True)
 class Course:
-    """One configuration: the budget it reached, and when it was started, resumed and finished (None
-    if not)."""
+    """One configuration: the budget it reached, when it started, resumed and finished (or None)."""
 
     config: Config
     budget: float
@@ -98,29 +98,22 @@ def spending(study: Study, parameters: Sequence[str] | None = None, columns: int
     space = history.problem.space
     names = style.check_parameters(space, parameters, MAX_PARAMETERS)
     found = courses(history)
-    columns = max(1, min(columns, len(names)))
-    above = 1 if columns > 1 else 2
-    lines = above + -(-len(names) // columns)
-    half = columns // 2
-    specs: list[list[dict[str, int] | None]] = [[{}] * columns for _ in range(lines)]
-    if columns > 1:
-        # Two wide panels fill the first row.
-        specs[0] = [None] * columns
-        specs[0][0], specs[0][half] = {"colspan": half}, {"colspan": columns - half}
+    specs = _panels(len(names), columns)
+    lines, cells = len(specs), len(specs[0])
+    places = style.panel_places(specs)
     shares = {name: _share(space[name], name, found) for name in names}
     titles = ("over time", "budget reached", *(_title(name, shares[name]) for name in names))
     picture = make_subplots(
         rows=lines,
-        cols=columns,
+        cols=cells,
         specs=specs,
         subplot_titles=titles,
         vertical_spacing=0.36 / lines,
-        horizontal_spacing=0.24 / columns,
+        horizontal_spacing=0.24 / cells,
     )
     _add_time(picture, found)
-    _add_reach(picture, found, history, (1, half + 1) if columns > 1 else (2, 1))
-    for place, name in enumerate(names):
-        where = above + 1 + place // columns, place % columns + 1
+    _add_reach(picture, found, history, places[1])
+    for where, name in zip(places[2:], names, strict=True):
         _add_parameter(picture, space[name], name, found, where)
     picture.update_layout(barmode="overlay", height=140 + 215 * lines, bargap=0.06)
     picture.update_annotations(font_size=12)
@@ -128,6 +121,21 @@ def spending(study: Study, parameters: Sequence[str] | None = None, columns: int
     drawn.update_xaxes(title_font_size=12, title_standoff=4)
     drawn.update_yaxes(title_font_size=12, title_standoff=4)
     return drawn.update_layout(margin_t=104, legend_y=1.0 + 0.12 / lines)
+
+
+def _panels(parameters: int, columns: int) -> "list[list[dict[str, int] | None]]":
+    """Return the grid: two panels, side by side if there are columns, above those of parameters."""
+    above, below = style.panel_grid(2, min(columns, 2)), style.panel_grid(parameters, columns)
+    cells = math.lcm(len(above[0]), len(below[0]))
+    return [_stretched(row, cells // len(row)) for row in [*above, *below]]
+
+
+def _stretched(row: "list[dict[str, int] | None]", times: int) -> "list[dict[str, int] | None]":
+    cells: list[dict[str, int] | None] = []
+    for cell in row:
+        wider = None if cell is None else {"colspan": cell["colspan"] * times}
+        cells += [wider, *[None] * (times - 1)]
+    return cells
 
 
 def _counts(found: Sequence[Course]) -> dict[str, list[Course]]:
@@ -156,14 +164,14 @@ def _add_time(picture: "Figure", found: Sequence[Course]) -> None:
         "finished": [course.finished for course in found if course.finished is not None],
     }
     last = max([1e-9, *(time for moments in times.values() for time in moments)])
-    edges = np.linspace(0.0, last, MOMENTS + 1)
-    below = np.zeros(MOMENTS)
+    edges = np.linspace(0.0, last, MAX_TIMES + 1)
+    below = np.zeros(MAX_TIMES)
     for kind, moments in times.items():
         count, middle = np.histogram(moments, edges)[0], (edges[:-1] + edges[1:]) / 2
         _bar(picture, kind, middle, count, (1, 1), base=below.copy(), width=0.94 * edges[1])
         below += count
     picture.update_xaxes(title_text="seconds since the start", row=1, col=1)
-    picture.update_yaxes(title_text="events", row=1, col=1)
+    picture.update_yaxes(title_text="events", row=1, col=1, **style.count_axis([0.0, *below]))
 
 
 def _add_reach(
@@ -171,8 +179,8 @@ def _add_reach(
 ) -> None:
     """Add the number of configurations by budget reached."""
     reached, count = np.unique([course.budget for course in found], return_counts=True)
-    if len(reached) > MOMENTS:
-        count, edges = np.histogram([course.budget for course in found], MOMENTS)
+    if len(reached) > MAX_TIMES:
+        count, edges = np.histogram([course.budget for course in found], MAX_TIMES)
         reached = (edges[:-1] + edges[1:]) / 2
     full = history.problem.full_budget
     colours = [KINDS["finished"] if budget >= full else KINDS["resumed"] for budget in reached]
@@ -183,7 +191,8 @@ def _add_reach(
     budget = history.problem.budget
     unit = "evaluations" if budget is None else unmarked(budget.units)
     picture.update_xaxes(title_text=unit, type="category", row=where[0], col=where[1])
-    picture.update_yaxes(title_text="configurations", row=where[0], col=where[1])
+    whole = style.count_axis([0.0, *count])
+    picture.update_yaxes(title_text="configurations", row=where[0], col=where[1], **whole)
 
 
 def _add_parameter(
@@ -204,6 +213,9 @@ def _add_parameter(
     for kind, part in _counts(there).items():
         given = [course.config[name] for course in part]
         counts = np.histogram(parameter.to_units(given) if given else [], edges)[0]
+        if kind == "started":
+            whole = style.count_axis([0.0, *counts])
+            picture.update_yaxes(row=where[0], col=where[1], **whole)
         hover = f"{unmarked(name)} %{{customdata}}: %{{y}} {kind}<extra></extra>"
         more = {"customdata": texts, "hovertemplate": hover, "width": 0.92 * np.diff(edges)}
         _bar(picture, kind, middle, counts, where, **more)
@@ -347,9 +359,17 @@ def _lanes(found: Iterable[Stretch]) -> list[tuple[str, Stretch]]:
     return placed
 
 
+THIS_STUDY = "this study"
+"""The name of the study itself among recorded weights."""
+
+MAX_SOURCE_COLOURS = 7
+"""Past studies with a colour of their own: those with most weight."""
+
+
 def source_weights(study: Study) -> "Figure":
-    """Return the weight of each past study over the decisions that recorded weights."""
-    from plotly.graph_objects import Figure
+    """Return the weights of the past studies and of the study itself as a bar for each decision that
+    recorded them; past studies of little weight are joined."""
+    from plotly.graph_objects import Bar, Figure
 
     recorded = recorded_weights(study.history)
     if not recorded:
@@ -357,16 +377,35 @@ def source_weights(study: Study) -> "Figure":
             f"study {study.name!r} recorded no weights of past studies; create it with learn_from=[...]"
             " and a transfer method"
         )
-    names = list(dict.fromkeys(name for _, weights in recorded for name in weights))
+    sums: dict[str, float] = defaultdict(float)
+    for _, weights in recorded:
+        for name, weight in weights.items():
+            sums[name] += weight
+    past = sorted((name for name in sums if name != THIS_STUDY), key=lambda name: -sums[name])
+    colours = dict(zip(past, style.SERIES[:MAX_SOURCE_COLOURS], strict=False))
+    shares = {name: [weights.get(name, 0.0) for _, weights in recorded] for name in colours}
+    looks = {unmarked(name): colour for name, colour in colours.items()}
+    if rest := past[len(colours) :]:
+        joined = f"{len(rest)} others"
+        shares[joined] = [sum(weights.get(name, 0.0) for name in rest) for _, weights in recorded]
+        looks[joined] = style.TEXT
+    shares[THIS_STUDY] = [weights.get(THIS_STUDY, 0.0) for _, weights in recorded]
+    looks[THIS_STUDY] = style.rgba(style.MUTED, 0.45)
     picture = Figure()
-    for place, name in enumerate(names):
-        points = [(decision, weights.get(name, 0.0)) for decision, weights in recorded]
-        look = {"line": style.series_line(place), "name": unmarked(name)}
-        picture.add_trace(trace(points, "lines+markers", **look))
-    picture.update_xaxes(title_text="decision")
+    at = [decision for decision, _ in recorded]
+    hover = "decision %{x}: %{y:.2f}<extra>%{fullData.name}</extra>"
+    for values, (name, colour) in zip(shares.values(), looks.items(), strict=True):
+        look = {"color": colour, "line": {"width": 0}}
+        picture.add_trace(Bar(x=at, y=values, name=name, marker=look, hovertemplate=hover))
+    picture.update_layout(barmode="stack", bargap=0.08, legend_traceorder="normal")
+    picture.update_xaxes(title_text="decision", **style.count_axis(at))
     picture.update_yaxes(title_text="weight (share)", rangemode="tozero")
-    last = ", ".join(f"{unmarked(name)} {recorded[-1][1].get(name, 0.0):.2f}" for name in names)
+    alone = sum(value >= 0.995 for value in shares[THIS_STUDY])
+    last = ", ".join(
+        f"{name} {values[-1]:.2f}" for values, name in zip(shares.values(), looks, strict=True)
+    )
     words = f"Weights of past studies in {len(recorded)} decisions; in the last one {last}."
+    words += f" {alone} decisions were taken by this study's own model alone." if alone else ""
     return figure(picture, "Weights of past studies", words)
 
 

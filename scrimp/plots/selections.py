@@ -34,10 +34,9 @@ if TYPE_CHECKING:
     from scrimp.checkpoint_selection.recommendation import Recommendation
 
 
-HEIGHT = 560
+FIGURE_HEIGHT = 560
 """Height of the figures in pixels, alike so that two fill a row of the dashboard."""
 
-MAX_TASKS = 8
 MAX_MOMENTS = 40
 MAX_NUMBERED_TASKS = 15
 """Tasks up to which the correlations are written into the map."""
@@ -101,7 +100,7 @@ def selection_grid(selection: Selection) -> "Figure":
     picture.update_yaxes(title_text="task", automargin=True, range=[-0.5, len(rows) - 0.5])
     picture.update_xaxes(type="category", showgrid=False)
     picture.update_yaxes(type="category", showgrid=False)
-    picture.update_layout(height=max(HEIGHT, 200 + 18 * len(rows)), showlegend=True)
+    picture.update_layout(height=max(FIGURE_HEIGHT, 200 + 18 * len(rows)), showlegend=True)
     done = int(table.seen.sum())
     title = f"{done} of {table.scores.size} cells evaluated"
     answer = f"the answer is checkpoint {unmarked(belief.answer.checkpoint)}"
@@ -133,7 +132,7 @@ def _add_cells(
 
 def selection_curve(selection: Selection, tasks: Sequence[str] | None = None) -> "Figure":
     """Return the mean score of every checkpoint with a band of two standard deviations, and below it
-    single tasks, a few by default."""
+    single tasks, all by default."""
     from plotly.subplots import make_subplots
 
     belief = _belief(selection.history)
@@ -143,7 +142,7 @@ def selection_curve(selection: Selection, tasks: Sequence[str] | None = None) ->
         raise StudyError(
             f"there is no task {unknown[0]!r}; known are {', '.join(table.tasks[:12])}"
         )
-    shown = list(tasks) if tasks else style.thinned_items(table.tasks, MAX_TASKS)
+    shown = list(tasks or table.tasks)
     picture = make_subplots(
         rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09, row_heights=[0.55, 0.45]
     )
@@ -160,12 +159,12 @@ def selection_curve(selection: Selection, tasks: Sequence[str] | None = None) ->
     ]
     picture.add_traces(above, rows=1, cols=1)
     for place, task in enumerate(shown):
-        traces = _task_traces(belief, task, style.SERIES[place % len(style.SERIES)], mode)
+        traces = _task_traces(belief, task, style.series_line(place, width=1.5), mode)
         picture.add_traces(traces, rows=2, cols=1)
     picture.update_yaxes(title_text="mean score", row=1, col=1)
     picture.update_yaxes(title_text="score of a task", row=2, col=1)
     picture.update_xaxes(title_text="checkpoint", row=2, col=1)
-    picture.update_layout(height=HEIGHT)
+    picture.update_layout(height=max(FIGURE_HEIGHT, 160 + 19 * len(shown)))
     score = belief.answer.expected_score
     title = f"Checkpoint {unmarked(belief.answer.checkpoint)}"
     title += "" if score is None else f", mean score {score:.4g}"
@@ -176,7 +175,7 @@ def selection_curve(selection: Selection, tasks: Sequence[str] | None = None) ->
     return figure(picture, title, words).update_layout(legend=legend)
 
 
-def _task_traces(belief: _Belief, task: str, colour: str, mode: str) -> "list[Scatter]":
+def _task_traces(belief: _Belief, task: str, line: dict[str, object], mode: str) -> "list[Scatter]":
     """Return the predicted scores of a task, and the measured ones."""
     table, order = belief.table, belief.order
     column, xs, name = table.tasks.index(task), belief.labels, unmarked(task)
@@ -186,7 +185,7 @@ def _task_traces(belief: _Belief, task: str, colour: str, mode: str) -> "list[Sc
         for x, row in zip(xs, order, strict=True)
         if table.seen[row, column]
     ]
-    line, dots = {"color": colour, "width": 1.5}, {"color": colour, "size": 7}
+    dots = {"color": line["color"], "size": 6}
     hidden = {"showlegend": False, "name": f"{name}, measured"}
     return [
         trace(predicted, mode, line=line, name=name, legendgroup=name),
@@ -211,7 +210,7 @@ def selection_confidence(selection: Selection) -> "Figure":
     hover = {"text": texts, "hovertemplate": "%{text}: %{y:.3g} after %{x} cells<extra></extra>"}
     panels = (
         ("probability best", style.LINE, [answer.probability_best for _, answer in moments]),
-        ("expected loss", style.ACCENT, [answer.expected_loss for _, answer in moments]),
+        ("expected loss", style.LINE, [answer.expected_loss for _, answer in moments]),
     )
     for row, (name, colour, values) in enumerate(panels, start=1):
         look = {"line": {"color": colour}, "name": name, **hover}
@@ -221,17 +220,16 @@ def selection_confidence(selection: Selection) -> "Figure":
     for place in changed:
         picture.add_vline(x=cells[place], line={"color": style.MUTED, "dash": "dot", "width": 1})
     picture.update_yaxes(range=[0, 1.02], row=1, col=1)
-    picture.update_xaxes(title_text="cells evaluated", row=2, col=1)
-    picture.update_layout(height=HEIGHT, showlegend=False)
+    picture.update_xaxes(title_text="cells evaluated", row=2, col=1, **style.count_axis(cells))
+    picture.update_layout(height=FIGURE_HEIGHT, showlegend=False)
     last = moments[-1][1]
     title = f"Within {last.tolerance:g} of the best with probability {last.probability_text}"
-    loss = f"expected loss {last.expected_loss:.2g} after {cells[-1]} cells"
+    loss = f"expected loss {last.loss_text} after {cells[-1]} cells"
     return figure(picture, title, f"{title}; {loss}. Dotted: the answer changed.")
 
 
 def _moments(history: History) -> list[tuple[int, "Recommendation"]]:
-    """Return evaluated cells and the answer at some of the decisions and at the end, once there is a
-    confidence."""
+    """Return evaluated cells and the answer at some decisions and at the end, with a confidence."""
     ends = [event.seen for event in history.events if isinstance(event, Decided)]
     found: dict[int, Recommendation] = {}
     for end in style.thinned_items(
@@ -287,7 +285,7 @@ def selection_correlations(selection: Selection, kernel: bool = False) -> "Figur
     )
     picture.update_xaxes(type="category", showgrid=False, automargin=True)
     picture.update_yaxes(type="category", showgrid=False, automargin=True, autorange="reversed")
-    picture.update_layout(height=max(HEIGHT, 200 + 18 * len(names)))
+    picture.update_layout(height=max(FIGURE_HEIGHT, 200 + 18 * len(names)))
     title = f"Correlation of {len(names)} tasks along the run"
     extremes = _extremes(matrix, [unmarked(task) for task in selection.tasks])
     return figure(picture, title, f"{title}{extremes}.")

@@ -35,13 +35,15 @@ MUTED = "#8a94a3"  # what was seen
 FAILED = "#c94a3b"
 TEXT = "#6f7886"
 SCALE = ((0.0, "#2b62b4"), (0.25, "#5277ad"), (0.5, "#7d8391"), (0.75, "#a0835f"), (1.0, "#c2811c"))
+AGE = ((0.0, "#97a0ad"), (1.0, "#2b62b4"))  # from the first trial to the newest
 AREA = "Viridis"
-SERIES = (LINE, ACCENT, "#2f8f63", "#9a5bb5", FAILED, "#1f8a99", "#a07a1f", "#c2558f")
+SCORE = "#9a5bb5"  # how a method values candidates
+SERIES = (LINE, "#2f8f63", SCORE, "#7f8a1f", "#c2558f", "#1f8a99", "#96694c", FAILED)
 STATUS = {
     "running": LINE,
     "paused": MUTED,
     "completed": "#2f8f63",
-    "stopped": ACCENT,
+    "stopped": "#96694c",
     "failed": FAILED,
     "stale": "#9a5bb5",
 }
@@ -95,15 +97,24 @@ ALWAYS_SHOWN = 100
 """Trials of a sample that are the best ones, so that thinning never hides the best."""
 
 
-def sampled_trials(trials: Sequence[Trial], most: int) -> list[Trial]:
-    """Return at most ``most`` trials in their order: the best ones and an even sample of the rest."""
+def sampled_trials(
+    history: History, trials: Sequence[Trial], most: int, metric: str | None = None
+) -> list[Trial]:
+    """Return at most ``most`` trials in their order: the best ones by ``metric`` (default: the
+    first), feasible ones before others, and an even sample of the rest."""
     if len(trials) <= most:
         return list(trials)
+    problem, metric = history.problem, metric or history.problem.metric
+    sign = metric_sign(problem, metric)
+    place = trial_ranks(history) if metric == problem.metric else {}
 
-    def loss(trial: Trial) -> float:
-        return math.inf if trial.loss is None else trial.loss
+    def rank(trial: Trial) -> float:
+        if metric == problem.metric:
+            return place.get(trial.id, math.inf)
+        value = last_value(problem, trial, metric)
+        return math.inf if value is None else sign * value
 
-    best = {trial.id for trial in nsmallest(min(ALWAYS_SHOWN, most // 2), trials, key=loss)}
+    best = {trial.id for trial in nsmallest(min(ALWAYS_SHOWN, most // 2), trials, key=rank)}
     rest = thinned_items([trial for trial in trials if trial.id not in best], most - len(best))
     kept = best | {trial.id for trial in rest}
     return [trial for trial in trials if trial.id in kept]
@@ -117,6 +128,10 @@ def fitting_trials(history: History, trials: Sequence[Trial]) -> list[Trial]:
 
 def figure(figure: "Figure", title: str, alternative: str) -> "Figure":
     """Set the title, look and text alternative of a Plotly figure."""
+    from scrimp.plots.retyped_axes import RetypedAxes
+
+    # The figure itself, whose panels refer to it, and not a copy.
+    figure.__class__ = RetypedAxes
     figure.update_layout(
         title={"text": title, "x": 0.02, "xanchor": "left", "y": 0.98, "yanchor": "top"},
         paper_bgcolor="rgba(0,0,0,0)",
@@ -151,6 +166,8 @@ def trial_dots(
         "markers",
         name=name,
         marker=marker,
+        # A dot on the edge of the axes is drawn whole.
+        cliponaxis=False,
         meta={"trials": True},
         customdata=[[trial.id, trial.value, config_lines(trial.config)] for trial, _, _ in points],
         hovertemplate="trial %{customdata[0]}: %{y}<br>%{customdata[2]}<extra></extra>",
@@ -208,8 +225,46 @@ def parallel_axes(axes: list[dict[str, object]], line: dict[str, object]) -> "Fi
     """Return a figure of parallel coordinates."""
     from plotly.graph_objects import Figure, Parcoords
 
-    font = {"color": TEXT}
-    return Figure(Parcoords(dimensions=axes, line=line, labelfont=font, tickfont=font))
+    fonts = {"labelfont": {"color": TEXT, "size": 13}, "tickfont": {"color": TEXT, "size": 11}}
+    return Figure(Parcoords(dimensions=axes, line=line, **fonts))
+
+
+def value_dimension(values: Sequence[float], sign: float) -> dict[str, object]:
+    """Return the axis of a metric in parallel coordinates, without its label: values beyond the
+    range of `value_span` are drawn at its end, which says so.
+
+    >>> value_dimension([0.0, 1.0, 2.0, 100.0], 1.0)["ticktext"]
+    ['0', '1', '2', '3', '4', '5', '≥ 6.36']
+    """
+    span = value_span(values, sign)
+    low, high = span or (min(values, default=0.0), max(values, default=1.0))
+    ticks = {tick: f"{tick:.6g}" for tick in round_numbers(low, high)}
+    if span is not None:
+        worst, sense = (high, "≥") if sign > 0 else (low, "≤")
+        apart = 0.08 * (high - low)
+        ticks = {tick: text for tick, text in ticks.items() if abs(tick - worst) > apart}
+        ticks[worst] = f"{sense} {worst:.3g}"
+    return {
+        "values": [min(max(value, low), high) for value in values],
+        "range": [low, high],
+        "tickvals": list(ticks),
+        "ticktext": list(ticks.values()),
+    }
+
+
+def round_numbers(low: float, high: float) -> list[float]:
+    """Return up to seven round numbers between two others.
+
+    >>> round_numbers(0.03, 0.71)
+    [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
+    """
+    if not low < high:
+        return [low]
+    rough = (high - low) / 7.0
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = next(size * digit for digit in (1, 2, 5, 10) if size * digit >= rough)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [float(f"{place * step:.12g}") for place in range(first, last + 1)]
 
 
 def is_numeric(parameter: Parameter) -> bool:
@@ -231,6 +286,45 @@ def labels(parameter: Parameter, values: Sequence[Scalar]) -> list[Scalar]:
 
 MAX_INTEGER_TICKS = 10
 """Length of a range of integers up to which every integer has a tick."""
+
+
+def count_axis(places: Iterable[float]) -> dict[str, object]:
+    """Return the settings of an axis with these places on it: no ticks between whole numbers.
+
+    >>> count_axis([0, 3]), count_axis([0, 300]), count_axis([0.1, 1.0])
+    ({'dtick': 1}, {}, {})
+    """
+    known = [float(place) for place in places]
+    whole = bool(known) and all(place.is_integer() for place in known)
+    return {"dtick": 1} if whole and max(known) - min(known) <= MAX_INTEGER_TICKS else {}
+
+
+def panel_grid(count: int, columns: int) -> "list[list[dict[str, int] | None]]":
+    """Return the ``specs`` of `make_subplots` for ``count`` panels in rows of about ``columns``; a
+    shorter last row is as wide as the others.
+
+    >>> panel_grid(5, 3)[1]
+    [{'colspan': 3}, None, None, {'colspan': 3}, None, None]
+    """
+    rows = max(-(-count // max(columns, 1)), 1)
+    longest = max(-(-count // rows), 1)
+    last = max(count - longest * (rows - 1), 1)
+    cells = math.lcm(longest, last)
+    lengths = [longest] * (rows - 1) + [last]
+    return [
+        [{"colspan": cells // n} if k % (cells // n) == 0 else None for k in range(cells)]
+        for n in lengths
+    ]
+
+
+def panel_places(specs: "list[list[dict[str, int] | None]]") -> list[tuple[int, int]]:
+    """Return row and column of every panel of a grid, for Plotly."""
+    return [
+        (row, column)
+        for row, cells in enumerate(specs, 1)
+        for column, cell in enumerate(cells, 1)
+        if cell is not None
+    ]
 
 
 def order(parameter: Parameter) -> dict[str, object]:
@@ -301,7 +395,7 @@ def with_value(history: History, metric: str | None = None) -> list[Trial]:
     return found
 
 
-AXIS_REACH = (4.0, 12.0)
+AXIS_REACH = (4.0, 6.0)
 """Length of an axis from the best value, in distances from best to median: at least and at most.
 Between these it ends at the quantile `REACHED_SHARE`."""
 
@@ -323,11 +417,11 @@ def value_span(
     None to show all.
 
     With losses l = sign * value, the best one b, the median m and the quantile q of `REACHED_SHARE`, the
-    axis ends at q, but not before b + 4 (m - b) nor beyond b + 12 (m - b), unless that saves too
-    little.
+    axis ends at q, but not before b + 4 (m - b) nor beyond b + 6 (m - b), unless that saves too
+    little. Both ends have a margin.
 
     >>> value_span([0.0, 1.0, 2.0, 100.0], 1.0)
-    (-0.36, 6.0)
+    (-0.36, 6.36)
     """
     known = [value for value in values if math.isfinite(value) and (value > 0 or not log)]
     if len(known) < 3:
@@ -339,7 +433,8 @@ def value_span(
     length = min(max(most - best, least), furthest)
     if length <= 0.0 or worst - best <= worth * length:
         return None
-    ends = sorted((sign * (best - AXIS_MARGIN * length), sign * (best + length)))
+    margin = AXIS_MARGIN * length
+    ends = sorted((sign * (best - margin), sign * (best + length + margin)))
     return float(ends[0]), float(ends[1])
 
 

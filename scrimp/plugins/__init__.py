@@ -1,2 +1,1 @@
-"""Catalogs of named components, how their settings are declared, and the plugins that register new
-names."""
+"""Catalogs of named components, their settings, and the plugins that register new names."""

@@ -68,8 +68,7 @@ class Catalog(Generic[T]):
         return made
 
     def find(self, name: str) -> T | None:
-        """Return the object called ``name``; None if neither scrimp nor an available plugin has
-        registered it."""
+        """Return the object called ``name``; None if scrimp and its plugins have none."""
         if name not in self._things:
             load_available()
         if name not in self._things:

@@ -91,8 +91,7 @@ def load_available() -> None:
 
 
 def installed_plugins() -> Iterator[tuple[str, PluginError | None]]:
-    """Import the plugins of installed packages; yield the name of each module, and its error if it
-    failed."""
+    """Import the plugins of installed packages; yield each module's name, and its error if any."""
     for entry in _installed():
         try:
             _load_installed(entry)

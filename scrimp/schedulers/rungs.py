@@ -168,8 +168,7 @@ class Rung:
         self.points: dict[int, Observation] = {}
 
     def passes(self, loss: float, least: int) -> bool | None:
-        """True if ``loss`` is within the cutoff; None while fewer than ``least`` trials can be
-        compared."""
+        """True if ``loss`` is within the cutoff; None with fewer than ``least`` trials."""
         if loss == math.inf:
             return False
         if len(self.losses) < max(least, self.fewest):

@@ -75,8 +75,7 @@ class Scheduler(ABC):
     """Decides the budgets of trials."""
 
     def levels(self, problem: Problem) -> tuple[float, ...]:
-        """Return the budgets at which trials are compared, the full budget last; models of budgets
-        use them."""
+        """Return the budgets at which trials are compared, the full one last."""
         return (problem.full_budget,)
 
     @abstractmethod

@@ -54,8 +54,7 @@ Shape = tuple[tuple[int, float], ...]
 
 @dataclass(frozen=True)
 class Job:
-    """Work for a free worker: fill a slot with a new trial (``trial`` is None) or continue ``trial`` to
-    ``level``."""
+    """Work for a free worker: a new trial (``trial`` is None), or ``trial`` up to ``level``."""
 
     bracket: int
     rung: int
@@ -157,8 +156,7 @@ class Brackets:
         return Job(number, 0, 0, self._shape(number)[0][1]) if self.may_add else None
 
     def may_resume(self, trial: Trial) -> bool:
-        """True if a paused trial may be resumed: its rung is not decided, and its bracket promotes
-        trials."""
+        """True if a paused trial may resume: its rung is undecided, its bracket promotes."""
         number = trial.bracket
         bracket = None if number is None else self.running.get(number)
         if bracket is None or trial.id not in bracket.members:
@@ -207,8 +205,7 @@ class Brackets:
 
 @dataclass(frozen=True)
 class BracketTable(Fold[Brackets]):
-    """The fold behind `Brackets`, with their ``shapes`` in turn; from number ``promoting`` on they are
-    fresh."""
+    """The fold behind `Brackets`, with ``shapes`` in turn; fresh from number ``promoting`` on."""
 
     shapes: tuple[Shape, ...]
     promoting: float = math.inf

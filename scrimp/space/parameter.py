@@ -104,8 +104,7 @@ class Steps(Sequence[float]):
 
 
 def count_steps(low: float, high: float, step: float) -> tuple[int, bool]:
-    """Return how many numbers low, low + step, ... there are up to ``high``, and True if ``high`` is one
-    of them."""
+    """Return how many numbers low, low + step, ... are up to ``high``, and True if it is one."""
     ratio = (Fraction(repr(high)) - Fraction(repr(low))) / Fraction(repr(step))
     nearest = round(ratio)
     exact = abs(ratio - nearest) <= STEP_ROUNDING
@@ -153,8 +152,7 @@ def checked_step(low: float, high: float, log: bool, label: str, step: object) -
 def step_units(
     numbers: Sequence[Scalar], low: float, step: float, count: int
 ) -> NDArray[np.float64]:
-    """Map numbers to the unit interval (n,): low + i step to the middle of the i-th of ``count`` equal
-    parts."""
+    """Map numbers to the unit interval: low + i step to the middle of part i of ``count``."""
     return ((np.asarray(numbers, dtype=float) - low) / step + 0.5) / count
 
 
@@ -195,10 +193,16 @@ def _check_range(parameter: "Float | Int", low: float, high: float) -> None:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Float(Parameter):
-    """A real number from ``low`` to ``high``, both included; with ``log=True`` uniform in the
-    logarithm.
+    """A real number in a range.
 
-    ``step`` allows low, low + step, low + 2 step, ... only, up to ``high``.
+    Args:
+        low: The smallest value.
+        high: The largest value.
+        when: Values of other parameters for which it exists: ``{"optimizer": "sgd"}``.
+        default: The value in configurations that do not mention it.
+        prior: A guess of a good value with a confidence: ``(0.01, "high")``.
+        log: Uniform in the logarithm, for values over orders of magnitude.
+        step: Only low, low + step, low + 2 step, ... up to high.
 
     >>> Float(-1.0, 1.0).from_unit(0.75), Float(1.0, 16.0, log=True).to_unit(4.0)
     (0.5, 0.5)
@@ -274,10 +278,16 @@ class Float(Parameter):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Int(Parameter):
-    """A whole number from ``low`` to ``high``, both included; with ``log=True`` uniform in the
-    logarithm.
+    """A whole number in a range.
 
-    ``step`` allows low, low + step, low + 2 step, ... only, up to ``high``; a step of 1 is no restriction.
+    Args:
+        low: The smallest value.
+        high: The largest value.
+        when: Values of other parameters for which it exists: ``{"optimizer": "sgd"}``.
+        default: The value in configurations that do not mention it.
+        prior: A guess of a good value with a confidence: ``(0.01, "high")``.
+        log: Uniform in the logarithm, for values over orders of magnitude.
+        step: Only low, low + step, low + 2 step, ... up to high; 1 is no restriction.
 
     >>> [Int(1, 3).from_unit(u) for u in (0.0, 0.5, 1.0)]
     [1, 2, 3]
@@ -372,7 +382,13 @@ class _Listed(Parameter):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Ordinal(_Listed):
-    """One of ``values``, given in order; only their position matters, not their distance.
+    """One of some values in order; only their position matters, not their distance.
+
+    Args:
+        values: The values, in order.
+        when: Values of other parameters for which it exists: ``{"optimizer": "sgd"}``.
+        default: The value in configurations that do not mention it.
+        prior: A guess of a good value with a confidence: ``(0.01, "high")``.
 
     >>> Ordinal([64, 128, 256, 512]).to_unit(128)
     0.375
@@ -395,7 +411,13 @@ class Ordinal(_Listed):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Categorical(_Listed):
-    """One of ``choices``, without order.
+    """One of some choices, without order.
+
+    Args:
+        choices: The choices.
+        when: Values of other parameters for which it exists: ``{"optimizer": "sgd"}``.
+        default: The value in configurations that do not mention it.
+        prior: A guess of a good value with a confidence: ``(0.01, "high")``.
 
     >>> Categorical(["adamw", "sgd"]).from_unit(0.7)
     'sgd'

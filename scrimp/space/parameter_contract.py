@@ -108,8 +108,7 @@ class Parameter(ABC):
 
     @abstractmethod
     def validate(self, name: str, value: object) -> Scalar:
-        """Return the value in its normal form, or raise `ConfigError` with the parameter, the value
-        and the rule."""
+        """Return the value in its normal form, or raise `ConfigError` with the rule."""
 
     @abstractmethod
     def to_units(self, values: Sequence[Scalar]) -> NDArray[np.float64]:

@@ -35,8 +35,13 @@ from scrimp.space.parameter_contract import Parameter, identity
 
 
 class Space(Mapping[str, Parameter]):
-    """Named parameters. Names that are not identifiers go into a mapping: ``Space({"weight-decay":
-    Float(0, 1)})``."""
+    """Named parameters.
+
+    Args:
+        parameters: Parameters by name, for names that are not identifiers: ``Space({"weight-decay":
+            Float(0, 1)})``.
+        named: Parameters as keywords: ``Space(lr=Float(0, 1), batch=32)``; a plain value is a constant.
+    """
 
     def __init__(
         self,
@@ -370,8 +375,7 @@ class Pool(Space):
     def nearest(
         self, units: NDArray[np.float64], rows: NDArray[np.int64] | None = None
     ) -> NDArray[np.int64]:
-        """Return the row of the member nearest to the configuration at each place (m, d), among
-        ``rows`` if given."""
+        """Return the row of the member nearest to each place (m, d), among ``rows`` if given."""
         apart = np.array(
             [isinstance(self[name], Categorical) for name in self.searched], dtype=bool
         )

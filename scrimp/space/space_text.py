@@ -17,7 +17,7 @@ import re
 from collections.abc import Sequence
 
 from scrimp.errors import SpaceError
-from scrimp.json_values import Json
+from scrimp.json_values import Json, Scalar
 
 _NAME = r"[A-Za-z_][\w.-]*"
 _PARAMETER = re.compile(
@@ -103,7 +103,7 @@ def _split(text: str) -> list[str]:
     return re.findall(r"""(?:[^,"']|"[^"]*"|'[^']*')+""", text)
 
 
-def read_scalar(text: str) -> Json:
+def read_scalar(text: str) -> Scalar:
     """Read True, False, None, a number or a text; anything in quotes is a text.
 
     >>> [read_scalar(text) for text in ("3", "1e-5", "true", "none", "'3'", "sgd")]

@@ -1,15 +1,20 @@
-"""Files that survive a power cut, and safe reading of files that others may have written.
+"""Files that survive a power cut, safe reading of files that others may have written, and disks of the
+network.
 
 A file becomes durable in two steps: flush its content, then the folder that holds its name. In a
 tree, files are flushed first, then folders from the inside out; the name of the tree itself is
 durable once its parent folder is flushed.
 
 `open_plain` opens regular files only. It follows no links and does not wait for pipes.
+
+`check_local` refuses network file systems, on which SQLite files get damaged: its locks and shared
+memory do not work there.
 """
 
 import ctypes
 import errno
 import os
+import re
 import stat
 import sys
 from pathlib import Path
@@ -21,27 +26,37 @@ MIN_FILES_FOR_ONE_FLUSH = 32
 """From this number of files, one flush of the whole file system is faster than one per file, where
 the system has such a call."""
 
+BINARY = getattr(os, "O_BINARY", 0)
+"""The flag for descriptors without translated line ends, which only Windows has."""
+
+PLAIN = BINARY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+"""Flags that follow no link and wait for no pipe, where the system has them."""
+
 UNSUPPORTED = (errno.EINVAL, errno.ENOTSUP, errno.EBADF)
 """Errors of network file systems that cannot flush folders."""
 
 
 def flush_file(path: Path) -> None:
     """Wait until the content of the file at ``path`` is on disk."""
-    _flush(path, os.O_NOFOLLOW)
+    # Windows flushes only what is open for writing.
+    access = os.O_RDWR | BINARY if sys.platform == "win32" else os.O_RDONLY | os.O_NOFOLLOW
+    _flush(path, access)
 
 
 def flush_folder(folder: Path) -> None:
     """Wait until the names in ``folder`` are on disk; do nothing where folders cannot be
-    flushed."""
+    flushed, as on Windows."""
+    if sys.platform == "win32":
+        return
     try:
-        _flush(folder, os.O_DIRECTORY)
+        _flush(folder, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         if error.errno not in UNSUPPORTED:
             raise
 
 
 def _flush(path: Path, flags: int) -> None:
-    descriptor = os.open(path, os.O_RDONLY | flags)
+    descriptor = os.open(path, flags)
     try:
         _to_disk(descriptor)
     finally:
@@ -123,10 +138,57 @@ def open_plain(path: Path) -> BinaryIO:
 
 def plain_descriptor(path: str | Path) -> int:
     """Return a descriptor for reading a file; see `open_plain`."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    descriptor = os.open(path, os.O_RDONLY | PLAIN)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise StorageError(
             f"{path} is not a plain file, so scrimp did not write it: remove it, or restore a backup"
         )
     return descriptor
+
+
+MOUNTS = Path("/proc/self/mountinfo")
+"""The mounted file systems, on Linux; elsewhere nothing is known, and nothing refused."""
+
+NETWORK = re.compile(
+    r"(fuse\.)?(nfs\d?|cifs|smb\d?|smbfs|smbnetfs|ncpfs|afs|coda|9p|lustre|gpfs|mmfs|beegfs|ceph|pvfs2|orangefs|panfs"
+    r"|glusterfs|sshfs|s3fs|gcsfuse|rclone|juicefs|moosefs|mfs|davfs|goofys|blobfuse2?)"
+)
+
+
+def file_system(path: Path, mounts: str) -> str | None:
+    """Return the type of the file system of ``path``, given the text of /proc/self/mountinfo; None
+    when it does not say.
+
+    A line reads ``36 35 98:0 /root /mount/point options optional-fields - type source
+    super-options``.
+    """
+    target = path.resolve()
+    found: tuple[int, str] | None = None
+    for line in mounts.splitlines():
+        left, separator, right = line.partition(" - ")
+        if not separator or len(left.split()) < 5:
+            continue
+        place = left.split()[4]
+        for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
+            place = place.replace(code, character)
+        mount = Path(place)
+        if target.is_relative_to(mount) and (found is None or len(mount.parts) >= found[0]):
+            # Of two mounts on one place, the later hides the earlier.
+            found = len(mount.parts), right.split()[0]
+    return None if found is None else found[1]
+
+
+def check_local(path: Path) -> None:
+    """Raise `StorageError` when ``path`` is on a network file system."""
+    try:
+        mounts = MOUNTS.read_text()
+    except OSError:
+        return
+    kind = file_system(path, mounts)
+    if kind is not None and NETWORK.fullmatch(kind):
+        raise StorageError(
+            f"{path} is on a network file system ({kind}), where SQLite databases get damaged; use"
+            " a local disk, a PostgreSQL server (postgresql://user@host/database), or a journal"
+            f" folder (journal:///{path.with_suffix('')})"
+        )

@@ -33,10 +33,10 @@ import msgspec
 from scrimp.errors import StorageError
 from scrimp.study_log.events import Event
 
-FORMAT = 1
+FORMAT_NUMBER = 1
 """The number of the format that this version writes and reads."""
 
-PREFIX = f"{FORMAT} "
+PREFIX = f"{FORMAT_NUMBER} "
 
 
 class StoredLine(str):
@@ -133,14 +133,14 @@ def _together(text: bytes | str, count: int) -> list[Event] | None:
 
 
 def _record(line: bytes) -> bytes:
-    """Return the JSON object of a line; ValueError when its format is not `FORMAT`."""
+    """Return the JSON object of a line; ValueError when its format is not `FORMAT_NUMBER`."""
     number, _, record = line.partition(b" ")
     if not number.isdigit():
         raise ValueError("not an event")
-    if int(number) != FORMAT:
+    if int(number) != FORMAT_NUMBER:
         raise ValueError(
             f"it has event format {int(number)}, written by a newer scrimp; this one reads format"
-            f" {FORMAT}"
+            f" {FORMAT_NUMBER}"
         )
     return record
 

@@ -37,7 +37,7 @@ from scrimp.errors import ScrimpError, StorageError
 from scrimp.storage.durable_files import flush_folder, open_plain, write_flushed
 from scrimp.storage.event_json import Appended, decode
 from scrimp.storage.journal_log import JournalLog, explained
-from scrimp.storage.leases import Lease
+from scrimp.storage.leases import MAX_LEASES, Lease
 from scrimp.storage.store import (
     IDENTITY,
     EventStore,
@@ -51,7 +51,7 @@ from scrimp.storage.store import (
 )
 from scrimp.study_log.events import Event, StudyCreated
 
-VERSION = 1
+LAYOUT_VERSION = 1
 """The version of the folder's layout."""
 
 VERSION_FILE = "scrimp-journal"
@@ -159,14 +159,14 @@ class JournalStorage(Storage):
         self._check()
         (self._folder / "names").mkdir(exist_ok=True)
         with suppress(FileExistsError):
-            publish(self._folder / VERSION_FILE, VERSION)
+            publish(self._folder / VERSION_FILE, LAYOUT_VERSION)
 
     def _check(self) -> None:
         """Raise `StorageError` when the folder belongs to something else; an empty or missing one
         is fine."""
         try:
             # An empty file was cut short by a power cut.
-            version = int((self._folder / VERSION_FILE).read_text() or VERSION)
+            version = int((self._folder / VERSION_FILE).read_text() or LAYOUT_VERSION)
         except FileNotFoundError:
             others = [path.name for path in self._folder.iterdir()] if self._folder.exists() else []
             if not {VERSION_FILE, "names"} & set(others) and others:
@@ -174,9 +174,9 @@ class JournalStorage(Storage):
                     f"{self._folder} holds other files; choose a new or an empty folder"
                 ) from None
             return
-        if version > VERSION:
+        if version > LAYOUT_VERSION:
             raise StorageError(
-                f"{self._folder} has format {version}, this scrimp knows {VERSION}; upgrade scrimp"
+                f"{self._folder} has format {version}, this scrimp knows {LAYOUT_VERSION}; upgrade scrimp"
                 " to use it"
             )
 
@@ -227,7 +227,7 @@ class _JournalStore(EventStore):
             clock = folder / "clock"
             clock.touch()
             now = clock.stat().st_mtime  # the time of the file server
-            newest = sorted(_newest_attempts(folder).items())
+            newest = sorted(_newest_attempts(folder).items())[:MAX_LEASES]
             found = (_read_lease(folder, trial, attempt, now) for trial, attempt in newest)
             return [lease for lease in found if lease is not None]
 

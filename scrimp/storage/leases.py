@@ -62,6 +62,10 @@ def _own_start(pid: int) -> int:
     return _started(pid) or 0
 
 
+MAX_LEASES = 10_000
+"""Leases that a store returns, those of the first trials; more than any study has workers."""
+
+
 def dead_leases(leases: Iterable[Lease]) -> list[Lease]:
     """Return the leases whose process ran on this machine and is gone."""
     here = this_host()

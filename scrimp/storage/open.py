@@ -4,9 +4,11 @@ memory://                 private to this process, gone when it ends
 sqlite:///scrimp.db       a file, relative to the current folder; sqlite:////tmp/scrimp.db is absolute
 journal:///studies        a folder on a network file system, for clusters without a server
 postgresql://ann@db/hpo   a database; password, port and options as PostgreSQL writes them
+https://host/team         a server (`scrimp serve`); the token is in SCRIMP_TOKEN; http:// without TLS
 """
 
 import re
+import sys
 from collections.abc import Callable
 
 from scrimp.checks import nearest_name
@@ -32,7 +34,7 @@ def open_storage(url: str) -> Storage:
     if not isinstance(url, str) or "://" not in url:
         name = shown.removeprefix("sqlite:").strip("/") if isinstance(url, str) else ""
         example = name or "scrimp.db"
-        raise AddressError(f"storage is {shown!r}, which is no URL; write sqlite:///{example}")
+        raise AddressError(f"storage is {shown!r}, which is not a URL; write sqlite:///{example}")
     scheme, _, rest = url.partition("://")
     opener = SCHEMES.find(scheme)
     if opener is None:
@@ -63,7 +65,7 @@ def without_secrets(url: str) -> str:
     # The last @ separates them: a password may contain others.
     user, at, place = rest.rpartition("@")
     if "?" in user:
-        # The @ belongs to an option, or the ? to a password: only the first word is no secret.
+        # The @ belongs to an option, or the ? to a password: only the first word is safe to show.
         return scheme + separator + re.split("[:@/?]", user)[0] + "@…"
     return scheme + separator + user.partition(":")[0] + at + place.partition("?")[0]
 
@@ -96,6 +98,11 @@ def _journal(url: str, rest: str, shown: str) -> Storage:
             f"storage {shown!r} names no folder; write journal:///studies or"
             " journal:////shared/studies"
         )
+    if sys.platform == "win32":
+        raise AddressError(
+            f"storage {shown!r}: journal folders need Linux or macOS; on Windows use"
+            " sqlite:///scrimp.db, or postgresql:// for several machines"
+        )
     from scrimp.storage.journal import JournalStorage
 
     return JournalStorage(path)
@@ -111,8 +118,21 @@ def _postgres(url: str, rest: str, shown: str) -> Storage:
     return PostgresStorage(url, shown)
 
 
+def _http(url: str, rest: str, shown: str) -> Storage:
+    from scrimp.storage.http import HttpStorage
+
+    return HttpStorage(url)
+
+
 SCHEMES: Catalog[Opener] = Catalog(
     "scheme of storages",
-    {"memory": _memory, "sqlite": _sqlite, "postgresql": _postgres, "journal": _journal},
+    {
+        "memory": _memory,
+        "sqlite": _sqlite,
+        "postgresql": _postgres,
+        "journal": _journal,
+        "http": _http,
+        "https": _http,
+    },
     AddressError,
 )

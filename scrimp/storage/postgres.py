@@ -20,12 +20,13 @@ from psycopg import errors
 
 from scrimp.errors import Conflict, StorageError, TurnLost
 from scrimp.storage.event_json import Appended, damaged, decode_text, link
-from scrimp.storage.leases import Lease
+from scrimp.storage.leases import MAX_LEASES, Lease
 from scrimp.storage.postgres_schema import FLUSH, LOCK_CLASS, Connection, Row, page_query
 from scrimp.storage.postgres_server import PostgresServer
 from scrimp.storage.store import (
     IDENTITY,
     EventStore,
+    ServedStore,
     Storage,
     check_name,
     decision_taken,
@@ -52,10 +53,15 @@ CALL {schema}scrimp_append(%s::bigint, %s::bigint, %s::uuid, %s::text, %s::integ
 """
 """Every argument has its type, so that no other procedure of this name fits better."""
 
-READ = f"""
+READ, READ_PART = (
+    f"""
 SELECT length, place, lines, CASE WHEN place IS NOT NULL THEN {FLUSH} END
-FROM {{schema}}scrimp_studies, LATERAL ({page_query("id", "%s")}) AS found WHERE id = %s
+FROM {{schema}}scrimp_studies, LATERAL ({page_query("id", "%s", share=share)}) AS found WHERE id = %s
 """
+    for share in (1, 8)
+)
+"""Queries for a page of a log, and for a part of one that suits an answer over a network."""
+
 DAMAGED = """
 SELECT position FROM (
     SELECT position, checksum,
@@ -83,10 +89,11 @@ ON CONFLICT (study, trial) DO UPDATE SET (attempt, worker, host, pid, started, s
 WHERE excluded.attempt >= held.attempt
 """
 
-LEASES = """
+LEASES = f"""
 SELECT trial, attempt, worker, host, pid, extract(epoch FROM expires - clock_timestamp())::float8, started,
     seconds, extract(epoch FROM expires)::float8
-FROM {schema}scrimp_studies LEFT JOIN {schema}scrimp_leases ON study = id WHERE id = %s ORDER BY trial
+FROM {{schema}}scrimp_studies LEFT JOIN {{schema}}scrimp_leases ON study = id WHERE id = %s ORDER BY trial
+LIMIT {MAX_LEASES}
 """
 
 
@@ -190,7 +197,7 @@ class PostgresStorage(Storage):
         return int(found[0][0])
 
 
-class _PostgresStore(EventStore):
+class _PostgresStore(ServedStore):
     def __init__(self, server: PostgresServer, name: str, study: int) -> None:
         self._server = server
         self._name = name
@@ -208,15 +215,44 @@ class _PostgresStore(EventStore):
         return self._name
 
     def append(self, events: Sequence[Appended], decision: int | None = None) -> int:
-        length, _, _ = self._stored(lines_of(events, decision), decision, None)
+        return self.append_once(uuid.uuid4(), events, decision)
+
+    def append_once(
+        self, key: uuid.UUID, events: Sequence[Appended], decision: int | None = None
+    ) -> int:
+        length, _, _ = self._stored(lines_of(events, decision), decision, None, key)
         if length is None:
             raise self._deleted()
         return length
 
+    @property
+    def identity(self) -> str:
+        return str(self._study)
+
+    def batch(self, key: uuid.UUID) -> list[Event] | None:
+        query = "SELECT event FROM {schema}scrimp_events WHERE study = %s AND batch = %s"
+        found = _rows(self._server, query, self._study, str(key))
+        return decode_text(found[0][0], self._name) if found else None
+
+    def page(self, start: int) -> tuple[list[str], int]:
+        length, first, text = self._asked(READ_PART, start, self._study)
+        if length is None:
+            raise self._deleted()
+        if first != start and start < length:
+            # It begins in the middle of a batch.
+            query = (
+                "SELECT max(position) FROM {schema}scrimp_events WHERE study = %s AND position < %s"
+            )
+            ((begin,),) = _rows(self._server, query, self._study, start)
+            lines, length = self.page(begin)
+            return lines[start - begin :], length
+        return [] if text is None else text.split("\n"), length
+
     def extend(
         self, events: Sequence[Event], start: int, decision: int | None = None
     ) -> list[Event]:
-        return self._events(self._stored(lines_of(events, decision), decision, start), start)
+        lines = lines_of(events, decision)
+        return self._events(self._stored(lines, decision, start, uuid.uuid4()), start)
 
     def read(self, start: int = 0) -> list[Event]:
         return self._events(self._asked(READ, start, self._study), start)
@@ -226,10 +262,12 @@ class _PostgresStore(EventStore):
         found = _rows(self._server, query, self._study)
         return [line for (text,) in found for line in text.split("\n")]
 
-    def _stored(self, lines: list[str], decision: int | None, start: int | None) -> News:
+    def _stored(
+        self, lines: list[str], decision: int | None, start: int | None, key: uuid.UUID
+    ) -> News:
         if not lines:
             return self._asked(READ, 2**62 if start is None else start, self._study)
-        batch = str(uuid.uuid4())
+        batch = str(key)
         turn = None if decision is None else self._turn
         text = "\n".join(lines)
 

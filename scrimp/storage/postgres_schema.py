@@ -8,12 +8,12 @@ its decision if it has one, and a checksum of it and all before it (see `event_j
 that waits for the disk would make every writer wait for every flush. Therefore `scrimp_append`
 commits the batch without waiting, lets other writers continue, and ends with a commit that waits:
 one flush serves all writers that wait at that moment. The answer comes after it, so an acknowledged
-batch is on disk. A reader flushes what it found before it counts. Only `scrimp_turn` shows batches
-that a crash may still take back; the decision that ends the turn is flushed after them, and is not
-stored if a crash took them back (`TurnLost`).
+batch is on disk. A reader waits until what it read is on disk before relying on it. Only
+`scrimp_turn` shows batches that a crash may still take back; the decision that ends the turn
+is flushed after them, and is not stored if a crash took them back (`TurnLost`).
 
 *No foreign code runs.* The owner of a table can attach code to it (a view, rule, trigger, policy,
-default, constraint, child table, type of a column or index function) that runs with the rights of
+default, constraint, foreign key, child table, type of a column or index function) that runs with the rights of
 its users; so can the owner of a procedure. Each connection therefore checks the catalogue first:
 the tables must be plain tables with the columns below and without any of these, and the procedures
 must match the ones in this file, types and text. A superuser, whose rights are worth most, works
@@ -71,17 +71,17 @@ def _placed(query: str, schema: str) -> bytes:
     return query.replace("{schema}", schema).encode()
 
 
-def page_query(study: str, start: str, schema: str = "{schema}") -> str:
+def page_query(study: str, start: str, schema: str = "{schema}", share: int = 1) -> str:
     """Return a query for the lines of a study from position ``start`` on and the position of the
-    first, at most one page."""
+    first, at most one page, or one of ``share`` parts of a page."""
     return f"""
         SELECT min(position) AS place, string_agg(event, E'\\n' ORDER BY position) AS lines FROM (
             SELECT position, event, sum(octet_length(event)) OVER (ORDER BY position) AS bytes,
                 row_number() OVER (ORDER BY position) AS row FROM (
                 SELECT position, event FROM {schema}scrimp_events WHERE study = {study} AND position >= {start}
-                ORDER BY position LIMIT {MAX_PAGE_ROWS}
+                ORDER BY position LIMIT {MAX_PAGE_ROWS // share}
             ) AS rows
-        ) AS page WHERE bytes <= {MAX_PAGE_BYTES} OR row = 1
+        ) AS page WHERE bytes <= {MAX_PAGE_BYTES // share} OR row = 1
     """
 
 
@@ -213,6 +213,9 @@ SELECT relname, CASE
     WHEN EXISTS (SELECT FROM pg_trigger WHERE tgrelid = c.oid AND NOT tgisinternal) THEN 'has triggers'
     WHEN EXISTS (SELECT FROM pg_attrdef WHERE adrelid = c.oid) THEN 'has column defaults'
     WHEN EXISTS (SELECT FROM pg_constraint WHERE conrelid = c.oid AND contype = 'c') THEN 'has checks'
+    WHEN EXISTS (SELECT FROM pg_constraint WHERE contype = 'f' AND c.oid IN (conrelid, confrelid)
+        AND (conrelid, confrelid) <> (to_regclass(%(schema)s || 'scrimp_leases'), to_regclass(%(schema)s || 'scrimp_studies'))
+        ) THEN 'has other foreign keys'
     WHEN EXISTS (SELECT FROM pg_inherits WHERE c.oid IN (inhparent, inhrelid)) THEN 'has child or parent tables'
     WHEN EXISTS (SELECT FROM pg_index WHERE indrelid = c.oid AND (indexprs IS NOT NULL
         OR pg_get_expr(indpred, indrelid) !~ '^\\(decision IS NOT NULL\\)$')) THEN 'has other indexes'
@@ -222,7 +225,7 @@ END, array_to_string(ARRAY(
     WHERE attrelid = c.oid AND attnum > 0 AND NOT attisdropped ORDER BY attnum
 ), ', ')
 FROM pg_class AS c JOIN pg_roles AS owner ON owner.oid = relowner
-WHERE c.oid = ANY (SELECT to_regclass(%s || name) FROM unnest(%s::text[]) AS name)
+WHERE c.oid = ANY (SELECT to_regclass(%(schema)s || name) FROM unnest(%(names)s::text[]) AS name)
 """
 
 ROUTINES = """
@@ -237,7 +240,12 @@ WHERE proname = ANY (%s) AND pronamespace = (SELECT relnamespace FROM pg_class W
 
 def check_tables(connection: Connection, shown: str, names: Sequence[str] = tuple(COLUMNS)) -> None:
     """Raise `StorageError` when a table of scrimp was changed, or has an owner who is a risk."""
-    for table, trouble, columns in connection.ask(FOREIGN_TABLES, (connection.schema, list(names))):
+    given = {"schema": connection.schema, "names": list(names)}
+    # A table that was replaced comes first: keys of others follow the one it replaced.
+    found = sorted(
+        connection.ask(FOREIGN_TABLES, given), key=lambda row: row[1] != "is not a plain table"
+    )
+    for table, trouble, columns in found:
         if trouble is None and columns != COLUMNS[table]:
             trouble = "has other columns"
         if trouble is not None:
@@ -265,6 +273,6 @@ def check_routines(connection: Connection, shown: str) -> None:
             )
     if sorted(row[0] for row in found) != sorted(ours):
         raise StorageError(
-            f"procedures of scrimp are missing or doubled in {shown}; restore a backup of the"
+            f"procedures of scrimp are missing or duplicated in {shown}; restore a backup of the"
             " database"
         )

@@ -115,7 +115,9 @@ class PostgresServer(Connected):
         self._reached = False
         self._version = 0
         self._searched: list[str] = []
-        self._options = {**DEFAULTS, **parsed_url(url, shown)}
+        # Read now, since `scrimp run` hides it from the objectives that it runs.
+        given = {"password": os.environ["PGPASSWORD"]} if os.environ.get("PGPASSWORD") else {}
+        self._options = {**DEFAULTS, **given, **parsed_url(url, shown)}
         self._watch = Watch()
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -14,13 +14,11 @@ for each other anyway. Reading creates no file; the first study does. The schema
 number of steps applied so far (`PRAGMA user_version`). An empty file is version 0, so creating and
 upgrading a database are the same operation.
 
-Files on network file systems are refused: SQLite's locks and shared memory do not work there, and
-databases get damaged.
+Files on network file systems are refused (`durable_files.check_local`).
 """
 
 import logging
 import os
-import re
 import secrets
 import sqlite3
 import time
@@ -29,14 +27,18 @@ from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
+from uuid import UUID
 
 from scrimp.errors import StorageError
-from scrimp.storage.event_json import Appended, check_chain, damaged, decode, link
+from scrimp.storage.durable_files import check_local
+from scrimp.storage.event_json import Appended, check_chain, damaged, decode, link, next_link
 from scrimp.storage.forking import Connected
-from scrimp.storage.leases import Lease
+from scrimp.storage.leases import MAX_LEASES, Lease
 from scrimp.storage.store import (
     IDENTITY,
+    MAX_PAGE_EVENTS,
     EventStore,
+    ServedStore,
     Storage,
     check_name,
     decision_taken,
@@ -56,16 +58,24 @@ NOW = "(julianday('now') - 2440587.5) * 86400.0"
 
 LEASE = f"""
 INSERT INTO leases (study, trial, attempt, worker, host, pid, started, expires, seconds)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 + {NOW}, ?8) ON CONFLICT (study, trial) DO UPDATE SET
+VALUES (?, ?, ?, ?, ?, ?, ?, ? + {NOW}, ?) ON CONFLICT (study, trial) DO UPDATE SET
     (attempt, worker, host, pid, started, expires, seconds) = (excluded.attempt, excluded.worker,
     excluded.host, excluded.pid, excluded.started, excluded.expires, excluded.seconds)
 WHERE excluded.attempt >= attempt
 """
 
+BATCHES = """
+CREATE TABLE IF NOT EXISTS batches (
+    study INTEGER NOT NULL REFERENCES studies ON DELETE CASCADE, key BLOB NOT NULL,
+    position INTEGER NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (study, key)
+) WITHOUT ROWID
+"""
+"""The keys of batches that came over a network, in a table that only a server makes."""
+
 T = TypeVar("T")
 Row = tuple[Any, ...]
 
-APPLICATION = 0x7363726D
+APPLICATION_ID = 0x7363726D
 """The id of scrimp's databases ("scrm") in the header of the file."""
 
 SCHEMA_STEPS = (
@@ -97,14 +107,6 @@ SCHEMA_STEPS = (
 )
 """The steps of the schema: step k turns version k into version k + 1. Released steps are never
 edited; a change adds a step."""
-
-MOUNTS = Path("/proc/self/mountinfo")
-"""The mounted file systems, on Linux; elsewhere nothing is known, and nothing refused."""
-
-NETWORK = re.compile(
-    r"(fuse\.)?(nfs\d?|cifs|smb\d?|smbfs|smbnetfs|ncpfs|afs|coda|9p|lustre|gpfs|mmfs|beegfs|ceph|pvfs2|orangefs|panfs"
-    r"|glusterfs|sshfs|s3fs|gcsfuse|rclone|juicefs|moosefs|mfs|davfs|goofys|blobfuse2?)"
-)
 
 
 class SqliteFile(Connected):
@@ -237,7 +239,7 @@ class SqliteFile(Connected):
             for step in self._steps[self._version(connection) :]:
                 for statement in step.split(";"):
                     connection.execute(statement)
-            connection.execute(f"PRAGMA application_id = {APPLICATION}")
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {len(self._steps)}")
             connection.execute("COMMIT")
         except BaseException:
@@ -248,7 +250,7 @@ class SqliteFile(Connected):
     def _version(self, connection: sqlite3.Connection) -> int:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if application != APPLICATION:
+        if application != APPLICATION_ID:
             (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
             if application or version or tables:
                 raise StorageError(
@@ -355,44 +357,6 @@ def _identity(path: Path) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def file_system(path: Path, mounts: str) -> str | None:
-    """Return the type of the file system of ``path``, given the text of /proc/self/mountinfo; None
-    when it does not say.
-
-    A line reads ``36 35 98:0 /root /mount/point options optional-fields - type source
-    super-options``.
-    """
-    target = path.resolve()
-    found: tuple[int, str] | None = None
-    for line in mounts.splitlines():
-        left, separator, right = line.partition(" - ")
-        if not separator or len(left.split()) < 5:
-            continue
-        place = left.split()[4]
-        for code, character in (("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")):
-            place = place.replace(code, character)
-        mount = Path(place)
-        if target.is_relative_to(mount) and (found is None or len(mount.parts) >= found[0]):
-            # Of two mounts on one place, the later hides the earlier.
-            found = len(mount.parts), right.split()[0]
-    return None if found is None else found[1]
-
-
-def check_local(path: Path) -> None:
-    """Raise `StorageError` when ``path`` is on a network file system."""
-    try:
-        mounts = MOUNTS.read_text()
-    except OSError:
-        return
-    kind = file_system(path, mounts)
-    if kind is not None and NETWORK.fullmatch(kind):
-        raise StorageError(
-            f"{path} is on a network file system ({kind}), where SQLite databases get damaged; use"
-            " a local disk, a PostgreSQL server (postgresql://user@host/database), or a journal"
-            f" folder (journal:///{path.with_suffix('')})"
-        )
-
-
 class SqliteStorage(Storage):
     """The studies in the file at ``path``, which is created with the first study; a lock is waited
     for up to ``timeout`` seconds."""
@@ -471,7 +435,7 @@ class SqliteStorage(Storage):
         return int(found[0][0])
 
 
-class _SqliteStore(EventStore):
+class _SqliteStore(ServedStore):
     def __init__(self, file: SqliteFile, name: str, study: int) -> None:
         self._file = file
         self._name = name
@@ -481,17 +445,64 @@ class _SqliteStore(EventStore):
     def name(self) -> str:
         return self._name
 
+    @property
+    def identity(self) -> str:
+        return str(self._study)
+
     def append(self, events: Sequence[Appended], decision: int | None = None) -> int:
         lines = lines_of(events, decision)
         with self._file.transaction() as connection:
-            length, checksum = self._end(connection)
-            try:
-                _insert(connection, self._study, (length, checksum), lines, decision)
-            except sqlite3.IntegrityError:
-                if decision is None:
-                    raise
-                raise decision_taken(self._name, decision) from None
+            return self._appended(connection, lines, decision)
+
+    def append_once(
+        self, key: UUID, events: Sequence[Appended], decision: int | None = None
+    ) -> int:
+        lines = lines_of(events, decision)
+        with self._file.transaction() as connection:
+            connection.execute(BATCHES)
+            query = "SELECT position + count FROM batches WHERE study = ? AND key = ?"
+            for (length,) in connection.execute(query, (self._study, key.bytes)):
+                return int(length)
+            end = self._appended(connection, lines, decision)
+            row = (self._study, key.bytes, end - len(lines), len(lines))
+            connection.execute("INSERT INTO batches VALUES (?, ?, ?, ?)", row)
+        return end
+
+    def _appended(
+        self, connection: sqlite3.Connection, lines: list[str], decision: int | None
+    ) -> int:
+        """Insert a batch at the end of the log; return the new length."""
+        length, checksum = self._end(connection)
+        try:
+            _insert(connection, self._study, (length, checksum), lines, decision)
+        except sqlite3.IntegrityError:
+            if decision is None:
+                raise
+            raise decision_taken(self._name, decision) from None
         return length + len(lines)
+
+    def batch(self, key: UUID) -> list[Event] | None:
+        if not self._file.rows("SELECT 1 FROM sqlite_master WHERE name = 'batches'"):
+            return None
+        query = "SELECT position, count FROM batches WHERE study = ? AND key = ?"
+        found = self._file.rows(query, self._study, key.bytes)
+        return self.read(found[0][0])[: found[0][1]] if found else None
+
+    def page(self, start: int) -> tuple[list[str], int]:
+        query = (
+            "SELECT event, checksum, (SELECT max(position) FROM events WHERE study = ?) FROM events"
+            " WHERE study = ? AND position >= ? ORDER BY position LIMIT ?"
+        )
+        study, begin = self._study, max(start - 1, 0)  # the row before vouches for the first
+        found = self._file.rows(query, study, study, begin, MAX_PAGE_EVENTS + start - begin)
+        if not found:
+            self._check_exists()
+            rows = self._file.rows("SELECT count(*) FROM events WHERE study = ?", self._study)
+            return [], int(rows[0][0])
+        before = found[0][1] if begin < start else None
+        for number, (event, checksum, _) in enumerate(found[start - begin :], start):
+            before = next_link(before, event, checksum, f"event {number} of study {self._name!r}")
+        return [event.decode() for event, _, _ in found[start - begin :]], found[0][2] + 1
 
     def read(self, start: int = 0) -> list[Event]:
         return decode(self._lines(start), self._name, start)
@@ -517,7 +528,7 @@ class _SqliteStore(EventStore):
         values = (lease.trial, lease.attempt, lease.worker, lease.host, lease.pid, lease.started)
         with self._file.transaction() as connection:
             self._end(connection)
-            connection.execute(LEASE, (self._study, *values, lease.remaining))
+            connection.execute(LEASE, (self._study, *values, lease.remaining, lease.remaining))
 
     def release(self, trial: int, attempt: int) -> None:
         with self._file.transaction() as connection:
@@ -529,7 +540,7 @@ class _SqliteStore(EventStore):
     def leases(self) -> list[Lease]:
         query = (
             f"SELECT trial, attempt, worker, host, pid, expires - {NOW}, started, seconds, expires"
-            " FROM leases WHERE study = ? ORDER BY trial"
+            f" FROM leases WHERE study = ? ORDER BY trial LIMIT {MAX_LEASES}"
         )
         found = self._file.rows(query, self._study)
         if not found:

@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
+from uuid import UUID
 
 from scrimp.errors import Conflict, StorageError, StudyError
 from scrimp.storage.event_json import Appended, encode
@@ -99,6 +100,39 @@ class EventStore(ABC):
     def hurry_once(self, asked: Callable[[], bool]) -> None:  # noqa: B027 - a store that never waits need not care
         """Stop waiting for a server that does not answer once ``asked`` returns True; the waiting
         call raises `Unreachable`."""
+
+
+MAX_PAGE_EVENTS = 5000
+"""The most events in one page of a log."""
+
+
+class ServedStore(EventStore):
+    """A log that `scrimp serve` can offer to other machines, over a network that loses answers.
+
+    A batch is stored under a key that its sender drew at random. A sender without an answer sends
+    the batch again under the same key, and it is stored once.
+    """
+
+    @property
+    @abstractmethod
+    def identity(self) -> str:
+        """An id that no other study of the storage has, not even a later one of the same name."""
+
+    @abstractmethod
+    def append_once(
+        self, key: UUID, events: Sequence[Appended], decision: int | None = None
+    ) -> int:
+        """Append a batch unless one is stored under ``key``; return the length of the log just
+        after the batch. The key is as durable as the batch."""
+
+    @abstractmethod
+    def batch(self, key: UUID) -> list[Event] | None:
+        """Return the batch that is stored under ``key``; None when there is none."""
+
+    @abstractmethod
+    def page(self, start: int) -> tuple[list[str], int]:
+        """Return lines from position ``start`` on, some thousand at most, and the length of the
+        log."""
 
 
 class Storage(ABC):
@@ -193,7 +227,8 @@ def unknown_study(name: str, names: Sequence[str], url: str) -> StudyError:
     if near := get_close_matches(name, names, n=3):
         hint = "did you mean " + " or ".join(repr(other) for other in near) + "?"
     elif names:
-        hint = f"it holds {len(names)} studies: `scrimp studies` lists them"
+        held = "1 study" if len(names) == 1 else f"{len(names)} studies"
+        hint = f"it holds {held}: `scrimp studies` lists them"
     return StudyError(f"no study {name!r} in {url}; {hint}")
 
 

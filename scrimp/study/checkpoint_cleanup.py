@@ -59,8 +59,7 @@ def check_keep(keep: str) -> None:
 
 
 def needless(history: History, policy: Policy, keep: str, trials: set[int]) -> list[int]:
-    """Return those of ``trials`` (all that have checkpoints) whose checkpoints are no longer
-    needed."""
+    """Return those of ``trials`` (all with checkpoints) whose checkpoints are no longer needed."""
     if keep == "all":
         return []
     kept = _best_of(history, trials) if keep == "best" else set()

@@ -34,6 +34,7 @@ from scrimp.errors import StudyError
 from scrimp.gp.cholesky import cholesky, solve
 from scrimp.json_values import Config
 from scrimp.study_log.history import History
+from scrimp.study_log.trial import Observation, Trial
 from scrimp.suggesters.model_settings import ModelSettings, loss_model
 from scrimp.surrogates.exact_gp import FittedGP
 from scrimp.surrogates.surrogate import Data
@@ -42,7 +43,7 @@ from scrimp.threads import one_thread
 
 Array = NDArray[np.float64]
 
-UNMEASURED = "a model; no configuration was run twice"
+UNMEASURED = "a model of all results, since no configuration was run twice"
 """The source of a noise that is only bounded."""
 
 SEED = "seed"
@@ -90,7 +91,8 @@ NUMBERS = ContestNumbers()
 @dataclass(frozen=True, eq=False)
 class Runs:
     """n finished runs of k configurations, lowest loss first: the number of the trial, the place of
-    its configuration, its seed (-1 without one), its loss and its standard error (NaN without one)."""
+    its configuration, its seed (-1 without one), its loss after ``budget`` and its standard error (NaN
+    without one)."""
 
     trial: NDArray[np.int64]
     place: NDArray[np.int64]
@@ -98,11 +100,11 @@ class Runs:
     loss: Array
     stderr: Array
     configs: tuple[Config, ...]
+    budget: float
 
     @staticmethod
     def of(history: History) -> "Runs":
-        """Collect the finished runs of a study at the highest budget that two configurations
-        reached."""
+        """Collect the finished runs at the highest budget that two configurations reached."""
         problem = history.problem
         if problem.several:
             raise StudyError(
@@ -115,9 +117,14 @@ class Runs:
             if trial.last is not None and trial.last.loss is not None and trial.last.feasible
             if trial.status != "failed" and problem.space.contains(trial.config)
         ]
-        budgets = sorted((trial.budget for trial in usable), reverse=True)[:2]
-        found = [trial for trial in usable if trial.budget >= budgets[-1]]
-        found = sorted(found, key=lambda trial: trial.loss or 0.0)[: NUMBERS.max_runs]
+        reached = dict[object, float]()
+        for trial in usable:
+            key = problem.space.key(trial.config)
+            reached[key] = max(trial.budget, reached.get(key, 0.0))
+        level = min(sorted(reached.values(), reverse=True)[:2], default=0.0)
+        points = {trial.id: _report_at(trial, level) for trial in usable if trial.budget >= level}
+        found = [trial for trial in usable if trial.id in points]
+        found = sorted(found, key=lambda trial: points[trial.id].loss or 0.0)[: NUMBERS.max_runs]
         places = dict[object, int]()
         rows, configs = [], list[Config]()
         for trial in found:
@@ -127,14 +134,22 @@ class Runs:
             known = isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0
             rows.append((trial.id, place, seed if known else -1))
         if len(configs) < 2:
+            feasible = " that satisfies the constraints" if problem.constraints else ""
             raise StudyError(
                 f"a verdict compares configurations, and study {history.created.name!r} has"
-                f" {len(configs)} with a finished run; run more trials first"
+                f" {len(configs)} with a finished run{feasible}; run more trials first"
             )
         trials, places_of, seeds = np.array(rows, dtype=np.int64).T
-        losses = np.array([trial.loss for trial in found], dtype=float)
-        errors = [trial.last.stderr.get(problem.metric, math.nan) for trial in found if trial.last]
-        return Runs(trials, places_of, seeds, losses, np.array(errors), tuple(configs))
+        counted = [points[trial.id] for trial in found]
+        losses = np.array([point.loss for point in counted], dtype=float)
+        errors = np.array([point.stderr.get(problem.metric, math.nan) for point in counted])
+        return Runs(trials, places_of, seeds, losses, errors, tuple(configs), level)
+
+
+def _report_at(trial: Trial, level: float) -> Observation:
+    """The last report of a trial up to a budget that has a value."""
+    known = [point for point in trial.curve if point.loss is not None]
+    return next((point for point in reversed(known) if point.step <= level), known[0])
 
 
 @dataclass(frozen=True)
@@ -150,13 +165,15 @@ class Noise:
     def raised(self, bound: float) -> "Noise":
         """Return the noise with a larger ``bound`` counted beside the runs that measured it."""
         own, other = self.freedom, NUMBERS.min_freedom
-        variance = (own * self.std**2 + other * max(bound, self.std) ** 2) / (own + other)
-        return replace(self, std=math.sqrt(variance))
+        if bound <= self.std:
+            return self
+        variance = (own * self.std**2 + other * bound**2) / (own + other)
+        source = f"{self.source} and, since these are few, a model of all results"
+        return replace(self, std=math.sqrt(variance), source=source)
 
 
 def noise_of(runs: Runs) -> Noise | None:
-    """Estimate the noise from repeated configurations or reported standard errors; None if there are
-    neither."""
+    """Estimate the noise from repeated configurations or standard errors; None without either."""
     counts = np.bincount(runs.place)
     repeated = counts[runs.place] > 1
     if repeated.any():
@@ -179,8 +196,7 @@ def noise_of(runs: Runs) -> Noise | None:
 
 
 def _without_seeds(runs: Runs) -> float | None:
-    """The variance of runs that effects of configurations and of seeds leave; None with too few runs
-    to tell."""
+    """The variance of runs beyond effects of configurations and seeds; None with too few runs."""
     seeded = np.flatnonzero(runs.seed >= 0)
     columns = [np.unique(part[seeded], return_inverse=True)[1] for part in (runs.place, runs.seed)]
     if not len(seeded):
@@ -227,8 +243,7 @@ class Contest:
         return min(max(found, 1.0 - NUMBERS.highest_probability), NUMBERS.highest_probability)
 
     def gain(self, other: int, runs: float = math.inf) -> float:
-        """The expected improvement on the best if ``runs`` further runs of both decided between
-        them."""
+        """The expected improvement on the best if ``runs`` more runs of both decided."""
         difference, variance = self.apart(other)
         left = 1.0 / (1.0 / variance + runs / (2.0 * self.variance))
         return expected_gain(difference, math.sqrt(max(variance - left, 0.0)))

@@ -159,8 +159,7 @@ def misfit(history: History, trial: Trial) -> str:
 
 
 def decision_events(history: History, decision: Decision, worker: str, time: float) -> list[Event]:
-    """Return the batch that records a `Start` or a `Resume` as decision number
-    ``history.decisions``."""
+    """Return the batch that records a `Start` or `Resume` as decision ``history.decisions``."""
     action = decision.action
     if not isinstance(action, Start | Resume):
         raise ScrimpError(f"cannot record {action!r} as a decision; only Start and Resume")

@@ -7,7 +7,6 @@ log, never a clock.
 import copy
 import os
 import socket
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 
@@ -15,6 +14,7 @@ from scrimp.errors import Conflict, StorageError, TurnLost
 from scrimp.executors.clock import Clock
 from scrimp.methods.policy import Policy, Start
 from scrimp.schedulers.scheduler import Finish, Resume, Wait
+from scrimp.storage.forking import outer_lock
 from scrimp.storage.leases import Lease, LeaseWatch, dead_leases, own_lease
 from scrimp.storage.store import EventStore
 from scrimp.study.decisions import decision_events, misfit, next_decision
@@ -23,12 +23,10 @@ from scrimp.study_log.history import History
 from scrimp.study_log.trial import Trial
 
 LEASE_SECONDS = 60.0
-"""Silence of a worker after which its trials count as lost. A dead process on this host is noticed
-at once."""
+"""Silence after which a worker's trials count as lost. A dead process here is noticed at once."""
 
 MAX_LOST_WORKERS = 3
-"""Times in a row, without a report in between, that a trial may lose its worker before it counts as
-failed."""
+"""Times in a row, without a report, that a trial may lose its worker before it has failed."""
 
 
 MAX_CONFLICTS_WITHOUT_NEWS = 100
@@ -45,7 +43,7 @@ class Ledger:
     def __init__(self, store: EventStore, clock: Clock) -> None:
         self.store = store
         self.clock = clock
-        self.lock = threading.RLock()
+        self.lock = outer_lock()
         # As far as this process has read.
         self.history = History.of(store.read())
         self._lease_watch = LeaseWatch()
@@ -70,16 +68,14 @@ class Ledger:
             return self.history
 
     def advance(self, events: Sequence[Event]) -> Iterator[Event]:
-        """Append, then yield what is new one event at a time; ``history`` ends with the event
-        yielded."""
+        """Append, then yield what is new event by event; ``history`` ends with each."""
         with self.lock:
             for event in self.store.extend(events, self.history.length):
                 self.history = self.history.with_events([event])
                 yield event
 
     def append(self, events: Sequence[Event], decision: int | None = None) -> History:
-        """Append events and return the history, which includes what other processes appended in
-        between."""
+        """Append events and return the history, with what other processes appended in between."""
         with self.lock:
             news = self.store.extend(events, self.history.length, decision)
             self.history = self.history.with_events(news)
@@ -147,7 +143,9 @@ class Ledger:
         which expires like any other unless the worker was only slow and renews it.
         """
         leases = self.store.leases()
-        gone = [*dead_leases(leases), *self._lease_watch.abandoned(leases)]
+        # Leases are not part of the log, and any process can write one.
+        known = [lease for lease in leases if 0 <= lease.trial < len(self.history.trials)]
+        gone = [*dead_leases(known), *self._lease_watch.abandoned(known)]
         if gone:
             self.refresh()
         held = {lease.trial for lease in leases}
@@ -155,9 +153,6 @@ class Ledger:
             if trial.worker and trial.id not in held:
                 self.store.lease(Lease(trial.id, trial.attempt, trial.worker, "", 0, seconds))
         for lease in dict.fromkeys(gone):
-            # Leases are not part of the log, and any process can write one.
-            if not 0 <= lease.trial < len(self.history.trials):
-                continue
             trial = self.history.trials[lease.trial]
             if trial.status == "running" and trial.attempt == lease.attempt:
                 self.append([self.vanished(trial, f"worker {trial.worker} vanished")])

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypedDict, Unpack
 
-from scrimp.errors import ObjectiveError
+from scrimp.errors import ObjectiveError, ScrimpError
 from scrimp.executors.live_trial import LiveTrial
 from scrimp.executors.ray import RaySettings
 from scrimp.json_values import Config, JsonObject
@@ -17,7 +17,7 @@ from scrimp.space.space import Space
 from scrimp.study.checkpoint_cleanup import Keep
 from scrimp.study.stopping import StopRule
 from scrimp.study.studies import create_study
-from scrimp.study.study import Study
+from scrimp.study.study import OTHER_NAMES, Study, answers_to
 from scrimp.study_log.history import History
 from scrimp.study_log.limits import Durable
 from scrimp.study_log.trial import Trial
@@ -65,11 +65,23 @@ class Result:
         """Return the card of the study, for notebooks."""
         return self.study._repr_html_()
 
+    def _ipython_display_(self) -> None:
+        """Show nothing where the running cell shows the card of the study already."""
+        self.study._ipython_display_()
+
     def __repr__(self) -> str:
-        study = self.study.still()
-        return f"Result(best_value={study.best_value!r}, best_params={study.best_params!r})"
+        try:
+            study = self.study.still()
+            return f"Result(best_value={study.best_value!r}, best_params={study.best_params!r})"
+        except ScrimpError as error:  # such as a study without a finite value
+            return f"Result({error})"
 
 
+EXAMPLE = "scrimp.{}(objective, scrimp.Space(lr=scrimp.Float(1e-5, 1e-1, log=True)), n_trials=50)"
+KEPT = "create_study(..., storage=...): {} keeps nothing"
+
+
+@answers_to({**OTHER_NAMES, "storage": KEPT.format("minimize")}, EXAMPLE.format("minimize"))
 def minimize(
     objective: Callable[[Config], object],
     space: Space,
@@ -82,8 +94,14 @@ def minimize(
 ) -> Result:
     """Find parameters with a low value of ``objective(params)`` in ``n_trials`` evaluations.
 
-    ``plugins``: modules that register parts of the method. Other ``options`` go to `Study.optimize`
-    (workers, timeout, stop, callbacks, ...).
+    Args:
+        objective: A function of a dictionary of parameters that returns a number.
+        space: The search space.
+        n_trials: Number of evaluations.
+        seed: Seed of all random choices; drawn at random by default.
+        method: A name, with settings as in ``"gp:kernel=rbf-ard"``, or a `Method`.
+        plugins: Modules that register parts of the method.
+        options: Further arguments of `Study.optimize`: workers, timeout, stop, callbacks, ...
     """
     function = _OfParameters(objective)
     study = create_study(
@@ -98,6 +116,7 @@ def minimize(
     return Result(study.optimize(function, n_trials, **options))
 
 
+@answers_to({**OTHER_NAMES, "storage": KEPT.format("maximize")}, EXAMPLE.format("maximize"))
 def maximize(
     objective: Callable[[Config], object],
     space: Space,
@@ -108,7 +127,17 @@ def maximize(
     plugins: Sequence[str] = (),
     **options: Unpack[OptimizeOptions],
 ) -> Result:
-    """Find parameters with a high value of ``objective(params)``; otherwise like `minimize`."""
+    """Find parameters with a high value of ``objective(params)``; otherwise like `minimize`.
+
+    Args:
+        objective: A function of a dictionary of parameters that returns a number.
+        space: The search space.
+        n_trials: Number of evaluations.
+        seed: Seed of all random choices; drawn at random by default.
+        method: A name, with settings, or a `Method`.
+        plugins: Modules that register parts of the method.
+        options: Further arguments of `Study.optimize`.
+    """
     function = _OfParameters(objective)
     study = create_study(
         "maximize",

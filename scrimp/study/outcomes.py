@@ -6,7 +6,8 @@ same way, it stops with `BrokenObjective`; so does a run that ends with nothing 
 study without a value. Failures that come quickly while earlier trials still run stop it only once
 there are twice as many as trials can run at once. An attempt that has reported anything, even NaN,
 raises no alarm: its objective works, and the method learns from it. A run in which something has
-worked stops only after ten equal failures in a row.
+worked stops only after ten equal failures in a row. Resumed attempts are counted by themselves: new
+trials that work do not hide that no trial can be resumed.
 
 A trial that fails right after it was resumed, before its first report, stays paused (`Lost.paused`).
 
@@ -54,37 +55,49 @@ def as_catch(catch: type[BaseException] | Sequence[type[BaseException]]) -> Catc
 
 
 class Alarm:
-    """Watches the attempts of one run, in the order in which they began.
+    """Watches the attempts of one run, new and resumed ones apart, in the order in which they began.
 
-    A run stops after `EQUAL_FAILURES_TO_STOP` equal failures, or, once an attempt has reported
-    something, after `EQUAL_FAILURES_AFTER_SUCCESS` without another report in between.
+    A run stops after `EQUAL_FAILURES_TO_STOP` equal failures, or, once an attempt of that sort has
+    reported something, after `EQUAL_FAILURES_AFTER_SUCCESS` without another report in between.
     """
 
     def __init__(self, catch: Catch = (), slots: int = 1) -> None:
-        self.worked = False
+        self._worked: set[bool] = set()
         self._catch = catch
         self._slots = slots
-        # Attempts since the last success: None while they run, the trial once it failed.
-        self._open: dict[tuple[int, int], Trial | None] = {}
+        # Attempts since the last success, resumed or not: None while they run, the trial once it
+        # failed.
+        self._open: dict[bool, dict[tuple[int, int], Trial | None]] = {False: {}, True: {}}
         self._cause: tuple[int, BaseException | None] = (-1, None)
         self._off = Exception in catch or BaseException in catch
+
+    @property
+    def resumed(self) -> bool:
+        """True once a resumed attempt has reported something."""
+        return True in self._worked
+
+    def failed_resumes(self, trial: int) -> int:
+        """Return how often this trial failed when resumed, since a resumed attempt worked."""
+        return sum(number == trial for (number, _), end in self._open[True].items() if end)
 
     def began(self, trial: Trial) -> None:
         """Note that a trial starts or resumes."""
         if not self._off:
-            self._open[trial.id, trial.attempt] = None
+            self._open[bool(trial.curve)][trial.id, trial.attempt] = None
 
     def ended(self, trial: Trial, error: BaseException | None, reported: bool) -> None:
         """Note that an attempt has ended; ``error`` is the exception of its objective, if known;
         ``reported`` if it has reported anything, even NaN."""
         if self._off:
             return
+        attempt = trial.id, trial.attempt
+        resumed = attempt in self._open[True]
         failed = trial.status in ("failed", "paused") and not reported
         if not failed or self.expects(trial.message, error):
-            self.worked = True
-            self._open.clear()
+            self._worked.add(resumed)
+            self._open[resumed].clear()
             return
-        self._open[trial.id, trial.attempt] = trial
+        self._open[resumed][attempt] = trial
         if error is not None:
             self._cause = trial.id, error
 
@@ -97,25 +110,28 @@ class Alarm:
     def check(self, history: History, over: bool = False) -> None:
         """Raise `BrokenObjective` after too many equal failures, or after any if the run is ``over``
         and nothing in the study ever worked."""
-        needed = EQUAL_FAILURES_AFTER_SUCCESS if self.worked else EQUAL_FAILURES_TO_STOP
-        failed = [trial for trial in self._open.values() if trial is not None]
-        if len(failed) < max(needed, 2 * self._slots):
-            failed = [trial for trial in takewhile(bool, self._open.values()) if trial is not None]
-        if not failed:
-            return
-        kinds = Counter(_kind(trial) for trial in failed)
         found = any(point.loss is not None for trial in history.trials for point in trial.curve)
-        over = over and len(failed) == len(self._open) and not found and not self.worked
-        if max(kinds.values()) < needed and not over:
-            return
-        number, error = self._cause
-        last = max(failed, key=lambda trial: (kinds[_kind(trial)], trial.id == number, trial.id))
-        raise _broken(last, len(failed), found) from (error if last.id == number else None)
+        for resumed, attempts in self._open.items():
+            worked = self.resumed if resumed else bool(self._worked)
+            needed = EQUAL_FAILURES_AFTER_SUCCESS if worked else EQUAL_FAILURES_TO_STOP
+            failed = [trial for trial in attempts.values() if trial is not None]
+            if len(failed) < max(needed, 2 * self._slots):
+                failed = [
+                    trial for trial in takewhile(bool, attempts.values()) if trial is not None
+                ]
+            kinds = Counter(_kind(trial) for trial in failed)
+            nothing = over and len(failed) == len(attempts) and not found and not self._worked
+            if failed and (max(kinds.values()) >= needed or nothing):
+                number, error = self._cause
+                last = max(failed, key=lambda one: (kinds[_kind(one)], one.id == number, one.id))
+                cause = error if last.id == number else None
+                raise _broken(last, len(failed), found, resumed) from cause
 
 
-def _broken(trial: Trial, count: int, found: bool) -> BrokenObjective:
+def _broken(trial: Trial, count: int, found: bool, resumed: bool) -> BrokenObjective:
     if found:
-        trials = f"{count} attempts of this run failed in a row, so it stopped"
+        what = "attempts of this run to resume a trial" if resumed else "attempts of this run"
+        trials = f"{count} {what} failed in a row, so it stopped"
         trials += "; trials that were paused stay paused"
     elif count == 1:
         trials = "the first trial of this run failed and the study has no value yet, so it stopped"
@@ -186,8 +202,7 @@ def best_report(
 
 
 def best_value(history: History) -> float:
-    """Return the best value of the only metric; `StudyError` if there are several, or no value
-    yet."""
+    """Return the best value of the only metric; `StudyError` with several, or without a value."""
     if history.problem.several:
         raise StudyError(
             f"study {history.created.name!r} has several metrics"
@@ -208,8 +223,7 @@ def knee_report(history: History) -> tuple[Trial, Observation]:
 
 
 def chosen_report(history: History) -> tuple[Trial, Observation]:
-    """Return the trial to show by default: the best, or with several metrics and no weights the
-    knee."""
+    """Return the trial to show: the best, or with several metrics and no weights the knee."""
     problem = history.problem
     if problem.several and not problem.weights:
         return knee_report(history)
@@ -240,13 +254,15 @@ def log_failures(history: History, catch: Catch) -> None:
 
 
 def log_outcome(history: History, trial: Trial) -> None:
-    """Log a trial that ended: a warning if it failed, otherwise its value and the best so far."""
+    """Log a trial that ended: a warning if it failed, once for each kind of failure, otherwise its
+    value and the best so far."""
     problem = history.problem
     if trial.status == "failed":
         others = [other for other in history.with_status("failed") if other.id != trial.id]
         alike = next((other.id for other in others if _kind(other) == _kind(trial)), None)
         words = f": {headline(trial.message)}" if alike is None else f" like trial {alike}"
-        logger.warning("%s", printable(f"trial {trial.id} failed{words}"))
+        level = logging.WARNING if alike is None else logging.INFO
+        logger.log(level, "%s", printable(f"trial {trial.id} failed{words}"))
         return
     from scrimp.display.study_words import front_words, values_words
 

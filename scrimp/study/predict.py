@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.checks import is_finite
+from scrimp.checks import is_finite, is_whole
 from scrimp.errors import MethodError, StudyError
 from scrimp.json_values import Config, Json
 from scrimp.methods.named_methods import Method, predicting_methods
@@ -77,6 +77,8 @@ class Predictions:
     def samples(self, n: int, seed: int = 0) -> Array:
         """Draw the noise-free values ``n`` times, (n, k, metrics): jointly over configurations,
         independently over metrics."""
+        if not is_whole(n) or n < 1:
+            raise StudyError(f"n is {n!r}; it must be a whole number of draws, at least 1")
         rng = np.random.default_rng(seed)
         return np.stack([column.draws(n, rng) for column in self.columns], axis=2)
 
@@ -127,7 +129,12 @@ def predict_configs(
 ) -> Predictions:
     """Predict configurations after the budget ``at``, one for all or one each; None is the full
     budget."""
-    listed = [configs] if isinstance(configs, Mapping) else list(configs)
+    listed: object = [configs] if isinstance(configs, Mapping) else configs
+    if not isinstance(listed, Sequence) or isinstance(listed, str):
+        raise StudyError(
+            f"configs is {configs!r}; it must be a configuration or a list of them, such as"
+            " [{'lr': 0.001}]"
+        )
     if not listed:
         raise StudyError("there are no configurations to predict; give a list of at least one")
     problem = history.problem

@@ -18,8 +18,7 @@ from scrimp.errors import ObjectiveError, StudyError
 from scrimp.executors.clock import Clock, wall_clock
 from scrimp.executors.command_line import Command
 from scrimp.executors.executor import Executor
-from scrimp.executors.in_process import InProcess
-from scrimp.executors.live_trial import Objective
+from scrimp.executors.live_trial import InProcess, Objective
 from scrimp.executors.ray import RayExecutor, RaySettings
 from scrimp.json_values import Json
 from scrimp.methods.policy import Policy
@@ -42,8 +41,7 @@ if TYPE_CHECKING:
 
 
 DURABLE = get_args(Durable)
-"""Data that survives a power cut once a report is acknowledged: log and checkpoints, or the log
-alone."""
+"""Data that survives a power cut once a report is acknowledged: all, or the log alone."""
 
 SECONDS_BETWEEN_SCREENS = 0.2
 """Time between two drawings on a terminal."""
@@ -133,6 +131,12 @@ class Run:
                 raise StudyError(
                     "Ray runs functions; start the command from a function, or use worker processes"
                 )
+        here = self.workers == 1 and self.gpus_per_worker == 0
+        if sys.platform == "win32" and self.ray is None and (command or not here):
+            raise StudyError(
+                "worker processes and commands need Linux or macOS; on Windows run functions with"
+                " workers=1: several threads, or processes of your own, may share a study"
+            )
         in_process = self.workers == 1 and self.ray is None and not command
         if self.time_limit is not None and in_process:
             raise StudyError(
@@ -220,8 +224,9 @@ def run(
     checkpoints: Callable[[], Path],
     finished: Callable[[Trial], None],
     progress: bool | None,
-) -> None:
-    """Carry out ``request``; return when the study ends, a limit is reached, or on an interrupt."""
+) -> NotebookOutput | None:
+    """Carry out ``request``; return when the study ends, a limit is reached, or on an interrupt, with
+    the card in a notebook if one was shown."""
     executor = request.executor(ledger.history.problem)
 
     def log_and_notify(trial: Trial) -> None:
@@ -245,6 +250,7 @@ def run(
         )
         settings.check(ledger.history)
         Tuner(ledger, policy, executor, settings).run()
+    return display.card
 
 
 def _devices(workers: int, gpus: int) -> list[Mapping[str, str]]:
@@ -311,6 +317,11 @@ class Progress:
         self._old = 0 if before is None else before.counts["failed"]
         self._failures = self._old
         self._said = clock()
+
+    @property
+    def card(self) -> NotebookOutput | None:
+        """The card in a notebook; None if none was shown."""
+        return self._card if self._history is not None else None
 
     def __enter__(self) -> "Progress":
         if self._enabled and self._terminal:

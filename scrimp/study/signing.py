@@ -37,6 +37,7 @@ import msgspec
 from scrimp.errors import ObjectiveError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.json_values import Json
+from scrimp.storage.durable_files import BINARY
 from scrimp.study.ledger import Ledger
 from scrimp.study.owners_plan import OwnersPlan
 from scrimp.study_log.events import Event, Signature, StudyChanged
@@ -117,7 +118,8 @@ def new_pair(path: Path) -> PublicKey:
     secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     public = key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo)
     for place, text, mode in ((path, secret, 0o600), (public_path, public, 0o644)):
-        with open(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY
+        with open(os.open(place, flags, mode), "wb") as file:
             file.write(text)
     return PrivateKey(key).public
 
@@ -183,10 +185,10 @@ def configured(variable: str, given: str | Path | None = None) -> str | None:
     return chosen
 
 
-def trusted_keys(given: str | None = None) -> tuple[PublicKey, ...]:
-    """Return the public keys that an option or the variable names, else that of the user's private
-    key, if one is named."""
-    named, own = configured(PUBLIC, given), configured(PRIVATE)
+def trusted_keys(given: str | None = None, private: str | None = None) -> tuple[PublicKey, ...]:
+    """Return the public keys that an option or the variable names, else that of the user's
+    ``private`` key, if one is named."""
+    named, own = configured(PUBLIC, given), configured(PRIVATE, private)
     if named is not None:
         return public_keys(named)
     return () if own is None else (private_key(own).public,)
@@ -228,8 +230,7 @@ PURPOSE = "scrimp study, 1"
 
 @dataclass
 class _Claims:
-    """The newest value in the log of everything that must be signed, and all signatures, valid or
-    not."""
+    """The newest value in the log of all that must be signed, and all signatures, valid or not."""
 
     problem: Mapping[str, Json] | None = None
     method: Mapping[str, Json] | None = None

@@ -334,8 +334,7 @@ def _widths(past: Sequence[Problem], problem: Problem) -> dict[str, float]:
 
 
 def _apart(past: Problem, problem: Problem, widths: dict[str, float]) -> float:
-    """Return the root mean square of scaled differences over shared features; infinite without
-    any."""
+    """Return the root mean square difference of shared scaled features; infinite without any."""
     shared = [name for name in widths if name in past.features]
     if not shared:
         return math.inf

@@ -22,6 +22,9 @@ from scrimp.study_log.standings import Front, with_report
 from scrimp.study_log.trial import Observation, Trial
 from scrimp.threads import one_thread
 
+LEFT_TO_GAIN = "left to gain"
+"""The attribute of a study that says where it stands by its stop rule."""
+
 
 class StopRule(ABC):
     """A condition that ends a run. ``now`` is the time on the stopwatch, ``began`` the time when
@@ -237,7 +240,8 @@ class LittleLeft(StopRule):
         return stated.times_below >= self.patience
 
     def words(self, history: History) -> str:
-        """Return the gain left as it was computed last, and the limit."""
+        """Return the gain left as it was computed last, and the limit; after a run, `scrimp show` and
+        the dashboard have it too."""
         left = history.derive(_StatedGain(self.gain, self.per_cost)).left
         if left is None or not math.isfinite(left.expected):
             return ""
@@ -269,8 +273,7 @@ class LittleLeft(StopRule):
 
 @dataclass
 class _Stated:
-    """The gain left as it was computed last, None after a report, and how often in a row it was too
-    little."""
+    """The gain left as computed last, None after a report, and how often it was too little."""
 
     left: GainLeft | None = None
     times_below: int = 0

@@ -39,7 +39,7 @@ from scrimp.storage.open import open_storage
 from scrimp.storage.store import Storage
 from scrimp.study.owners_plan import OwnersPlan
 from scrimp.study.sources import attachments, check_features, past_fronts, past_reader
-from scrimp.study.study import Root, Study
+from scrimp.study.study import Root, Study, answers_to
 from scrimp.study_log.constraints import Constraint
 from scrimp.study_log.events import StudyChanged, StudyCreated
 from scrimp.study_log.history import History
@@ -58,6 +58,20 @@ def storage_at(storage: str | Storage | None) -> Storage:
     )
 
 
+OTHER_NAMES = {
+    "study_name": "'name', the first argument",
+    "directions": "'metrics', such as metrics={'error': 'minimize', 'speed': 'maximize'}",
+    "sampler": "'method', such as method='gp' or method='tpe'",
+    "pruner": "'budget', such as budget=scrimp.Budget('epoch', 1, 27): trials then stop early",
+    "metric_name": "'metric'",
+    "search_space": "'space', the second argument",
+}
+"""Names of other libraries for arguments of `create_study`."""
+
+EXAMPLE = 'scrimp.create_study("digits", scrimp.Space(lr=scrimp.Float(1e-5, 1e-1, log=True)))'
+
+
+@answers_to(OTHER_NAMES, EXAMPLE)
 def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
     name: str,
     space: Space,
@@ -82,22 +96,26 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
 ) -> Study:
     """Create a study, or with ``load_if_exists`` load the one of that name, whose space may grow.
 
-    ``direction``: minimize or maximize ``metric``. ``metrics``: names and directions of several
-    objectives; use instead of ``metric`` and ``direction``. ``reference``: the value of each metric
-    that hypervolumes are measured from. ``goals``: values that are good enough; more does not
-    count. ``weights``: the importance of each metric for `Study.best`.
-
-    ``budget``: the training budget of one trial, for methods that stop trials early. ``method``: a
-    name, with settings as in ``asha:brackets=4``, or a `Method`. ``learn_from``: names of past
-    studies in the same storage, or ``"all"`` that share enough parameters. ``constraints``: limits
-    on reported metrics, such as ``{"memory_gb": scrimp.AtMost(16)}``. ``cost``: a reported metric,
-    or ``"seconds"`` for the run time, that cost-aware methods use. ``features``: numbers that
-    describe the task, for methods that compare tasks.
-
-    ``storage``: a URL; by default the variable SCRIMP_STORAGE, then ``sqlite:///scrimp.db``.
-    ``seed``: of all random choices; random by default. ``noisy``: repeating a configuration gives
-    another value, so it may be tried twice. ``plugins``: modules that register parts of the method;
-    they are imported and recorded, so that every command that opens the study knows them.
+    Args:
+        name: Name of the study in its storage.
+        space: The search space.
+        direction: ``"minimize"`` or ``"maximize"`` the metric.
+        metric: Name of the reported value to optimize.
+        metrics: Names and directions of several objectives; use instead of metric and direction.
+        reference: The value of each metric that hypervolumes are measured from.
+        goals: Values that are good enough, by metric; more does not count.
+        weights: Importance of each metric for `Study.best`.
+        budget: Training budget of one trial, for methods that stop trials early.
+        method: A name, with settings as in ``"asha:brackets=4"``, or a `Method`.
+        learn_from: Past studies in the same storage, or ``"all"`` that share enough parameters.
+        constraints: Limits on reported metrics, such as ``{"memory_gb": scrimp.AtMost(16)}``.
+        cost: A reported metric, or ``"seconds"`` for run time, that cost-aware methods use.
+        features: Numbers that describe the task, for methods that compare tasks.
+        storage: URL; by default the variable SCRIMP_STORAGE, then ``sqlite:///scrimp.db``.
+        load_if_exists: Load the study of that name if there is one, instead of an error.
+        seed: Seed of all random choices; drawn at random by default.
+        noisy: A configuration gives another value when it is repeated, so it may be tried twice.
+        plugins: Modules that register parts of the method; every command then imports them.
     """
     if not isinstance(space, Space):
         raise StudyError(
@@ -152,13 +170,20 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
 
 
 def _advise(problem: Problem, method: Method) -> None:
-    """Warn of a cost that the method ignores, and of so many metrics that nearly every trial is on
-    the front."""
+    """Warn of a cost that the method ignores, of settings of a cost that the study has not, and of
+    so many metrics that nearly every trial is on the front."""
     if ignores_cost(problem, method):
         warnings.warn(
             f"method {method.name!r} does not weigh the cost {problem.cost!r} in this study: it is"
             " recorded and shown, and changes no decision. Use a gp method, or with a training"
             " budget, one metric and no list of configurations 'freeze-thaw'; or leave out cost=",
+            stacklevel=3,
+        )
+    idle = [name for name in ("cost_exponent", "cost_surrogate") if name in method.settings]
+    if idle and problem.cost is None and method.settings.get("cost_function") is None:
+        warnings.warn(
+            f"setting {idle[0]!r} has no effect: the study has no cost; give cost='seconds' or the"
+            " name of a reported metric, or leave the setting out",
             stacklevel=3,
         )
     count = len(problem.metrics)
@@ -174,7 +199,13 @@ def _advise(problem: Problem, method: Method) -> None:
 def load_study(
     name: str, *, storage: str | Storage | None = None, plugins: Sequence[str] = ()
 ) -> Study:
-    """Load a study; ``plugins``: modules to import that it records, or that register its storage."""
+    """Load a study.
+
+    Args:
+        name: Name of the study in its storage.
+        storage: URL; by default the variable SCRIMP_STORAGE, then ``sqlite:///scrimp.db``.
+        plugins: Modules to import that the study records, or that register its storage.
+    """
     name_plugins(plugins)
     study = load_any(name, storage=storage)
     if study._ledger.history.is_selection:
@@ -248,8 +279,7 @@ def _adopt(name: str, place: Storage, plan: OwnersPlan, plugins: tuple[str, ...]
 
 
 def _joined(name: str, known: Problem, asked: Problem) -> Problem:
-    """Return the problem with added metrics and changed reference, goals and weights; what is not
-    given stays."""
+    """Return the problem with added metrics and changed reference, goals and weights."""
     lost = [one for one, way in known.metrics.items() if asked.metrics.get(one) != way]
     if lost:
         raise StudyError(

@@ -9,6 +9,7 @@ Everything that ``optimize`` does can be done with ``ask`` and ``tell``: it is t
 
 import copy
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -65,20 +66,34 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def answers_to(names: Mapping[str, str]) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Decorate a function so that a keyword in ``names`` raises a TypeError with the right name.
+def answers_to(
+    names: Mapping[str, str], example: str = ""
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a function so that a keyword in ``names`` raises a TypeError with the right name, and
+    missing arguments one with the ``example``.
 
     >>> answers_to({"n_jobs": "workers"})(lambda workers: workers)(workers=4)
     4
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        parameters = inspect.signature(function).parameters.values()
+        required = [
+            own.name
+            for own in parameters
+            if own.kind is own.POSITIONAL_OR_KEYWORD and own.default is own.empty
+        ]
+
         @functools.wraps(function)
         def answer(*args: P.args, **kwargs: P.kwargs) -> R:
             for name in kwargs.keys() & names.keys():
                 raise TypeError(
-                    f"{function.__name__}() has no argument {name!r}; use {names[name]!r}"
+                    f"{function.__name__}() has no argument {name!r}; use {names[name]}"
                 )
+            missing = [name for name in required[len(args) :] if name not in kwargs]
+            if missing and example:
+                needed = " and ".join(missing)
+                raise TypeError(f"{function.__name__}() needs {needed}; for example {example}")
             return function(*args, **kwargs)
 
         return answer
@@ -87,16 +102,15 @@ def answers_to(names: Mapping[str, str]) -> Callable[[Callable[P, R]], Callable[
 
 
 Root = Callable[..., Path]
-"""Returns the folder of a study's checkpoints, given the first event of its log and, for a run,
-``claim``."""
+"""Returns a study's folder of checkpoints, given its first event and, for a run, ``claim``."""
 
 
 OTHER_NAMES = {
-    "budget": "total_budget",
-    "until": "stop",
-    "n_jobs": "workers",
-    "num_samples": "n_trials",
-    "show_progress_bar": "progress",
+    "budget": "'total_budget'",
+    "until": "'stop'",
+    "n_jobs": "'workers': worker processes instead of threads",
+    "num_samples": "'n_trials'",
+    "show_progress_bar": "'progress'",
 }
 """Names of other libraries, and former names, for arguments of `Study.optimize`."""
 
@@ -158,8 +172,7 @@ class Study(Logged):
 
     @property
     def suggester(self) -> Suggester | None:
-        """The part of the method that chooses configurations; None for a method that decides
-        jointly."""
+        """The part of the method that chooses configurations; None if it decides jointly."""
         return self._deciding().chooser
 
     @property
@@ -192,8 +205,7 @@ class Study(Logged):
 
     @property
     def front(self) -> list[tuple[Trial, Observation]]:
-        """The reports that no other report dominates, with their trials, sorted by the first
-        metric."""
+        """The reports that no other report dominates, with their trials, by the first metric."""
         return self.history.front
 
     @property
@@ -203,8 +215,7 @@ class Study(Logged):
         return knee_report(self.history)
 
     def hypervolume(self, reference: Mapping[str, float] | None = None) -> float:
-        """Return the volume that the front dominates, up to ``reference`` or the study's own
-        reference."""
+        """Return the volume that the front dominates, up to ``reference`` or the study's own."""
         from scrimp.study_log.compromise import hypervolume_of
 
         return hypervolume_of(self.history, reference)
@@ -256,8 +267,7 @@ class Study(Logged):
         self._change(StudyChanged(halt="none"))
 
     def retry_failed(self) -> int:
-        """Requeue all failed trials ahead of new ones, without counting them again; return how
-        many."""
+        """Requeue all failed trials ahead of new ones, not counted again; return how many."""
         with self._ledger.lock:
             failed = self.history.with_status("failed")
             if failed:
@@ -276,7 +286,13 @@ class Study(Logged):
         return self.history.user_note
 
     def set_user_attr(self, name: str, value: Json, *, trial: Trial | int | None = None) -> None:
-        """Set an attribute of the study, or of one trial; None removes it."""
+        """Set an attribute of the study, or of one trial.
+
+        Args:
+            name: Name of the attribute.
+            value: A JSON value; None removes the attribute.
+            trial: Number of the trial; None for the study.
+        """
         self._annotate(trial, {name: value})
 
     def set_note(self, text: str, *, trial: Trial | int | None = None) -> None:
@@ -295,8 +311,7 @@ class Study(Logged):
     @overload
     def ask(self, count: int) -> list[Trial]: ...
     def ask(self, count: int | None = None) -> Trial | list[Trial]:
-        """Return the next trial to run, or a list of up to ``count``; a paused trial may come back to
-        continue."""
+        """Return the next trial to run, or up to ``count``; a paused trial may come to continue."""
         if count is not None:
             if not is_whole(count, 1):
                 raise StudyError(f"count is {count!r}; ask for at least one trial")
@@ -331,8 +346,15 @@ class Study(Logged):
         stderr: Stderr = None,
         **metrics: SupportsFloat,
     ) -> bool:
-        """Report metrics after ``step`` units of budget. True: continue training; False: end here
-        (stopped, paused or completed)."""
+        """Report metrics after some training; return True to continue, False to end here (stopped,
+        paused or completed).
+
+        Args:
+            trial: The trial that `ask` returned, or its number.
+            step: Units of budget trained so far, counted from the start of the trial.
+            stderr: Standard error of the metric, or of each by name.
+            metrics: The metrics by name.
+        """
         with self._ledger.lock:
             return tell_step(self._ledger, self._deciding, trial, step, metrics, stderr)
 
@@ -345,8 +367,15 @@ class Study(Logged):
         state: Literal["completed", "failed"] | None = None,
         message: str = "",
     ) -> Trial:
-        """Report the result of a trial: a number, metrics by name, or ``state="failed"``. A value
-        that is not finite is a failure."""
+        """Report the result of a trial.
+
+        Args:
+            trial: The trial that `ask` returned, or its number.
+            value: A number, or metrics by name; one that is not finite is a failure.
+            stderr: Standard error of the value, or of each metric by name.
+            state: ``"completed"``, or ``"failed"`` for a trial without a result.
+            message: The reason for a failure.
+        """
         if state not in (None, "completed", "failed"):
             raise ReportError(f"state is {state!r}; it must be 'completed' or 'failed'")
         with self._ledger.lock:
@@ -355,7 +384,7 @@ class Study(Logged):
                 return end_trial(self._ledger, current, "failed", message or "told as failed")
             return tell_result(self._ledger, trial, value, stderr)
 
-    @answers_to(OTHER_NAMES)
+    @answers_to(OTHER_NAMES, "study.optimize(objective, n_trials=50)")
     def optimize(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
         self,
         objective: Objective | Command,
@@ -377,19 +406,24 @@ class Study(Logged):
         """Run trials until the study has ``n_trials`` configurations, or ``total_budget``,
         ``timeout`` or ``stop`` is reached.
 
-        ``workers``: trials at once; more than one run in worker processes. ``gpus_per_worker``:
-        devices for each. ``total_budget``: units of the budget over all trials. ``timeout``:
-        seconds of this run. ``stop``: a rule such as ``scrimp.NoImprovement(20)``. ``time_limit``:
-        seconds that one grant of a trial may take. ``keep``: the checkpoints of ended trials to
-        keep, ``best``, ``all`` or ``none``. ``durable="log"`` flushes the log alone: reports are
-        faster, but a power cut may lose checkpoints (default ``"all"``). ``ray`` runs the workers
-        on a Ray cluster, such as
-        ``ray={"address": "auto", "cpus": 4, "gpus": 1, "checkpoints": "s3://bucket/runs"}``.
-        ``callbacks``: functions of (study, trial), called when a trial ends. ``catch``: exceptions
-        whose failures are only recorded; otherwise three equal failures of the first trials of this
-        run, or ten in a row later on, raise `ObjectiveError` from the exception of the objective.
-        ``progress``: None shows it on a terminal and in a notebook, True also prints plain lines in
-        a pipe.
+        Args:
+            objective: A function of a `LiveTrial` that returns a value or reports it, or a `Command`.
+            n_trials: Number of configurations over all runs of the study.
+            workers: Trials at once; more than one run in worker processes.
+            gpus_per_worker: Devices of each worker, given by CUDA_VISIBLE_DEVICES.
+            total_budget: Units of the budget over all trials and runs.
+            timeout: Seconds after which this run starts no further trial.
+            stop: A rule such as ``scrimp.NoImprovement(20)``.
+            time_limit: Seconds that one grant of a trial may take; needs worker processes.
+            keep: Checkpoints of ended trials to keep: ``"best"``, ``"all"`` or ``"none"``.
+            durable: ``"log"`` flushes the log alone: faster, but a power cut may lose checkpoints.
+            ray: Runs the workers on a Ray cluster: ``{"address": "auto", "cpus": 4, "gpus": 1}``.
+            callbacks: Functions of (study, trial), called when a trial ends.
+            catch: Exceptions whose failures are only recorded.
+            progress: None shows it on a terminal and in a notebook; True also in a pipe.
+
+        Three equal failures of the first trials of this run, or ten in a row later on, raise
+        `ObjectiveError` from the exception of the objective, unless ``catch`` has it.
         """
         from scrimp.study.run import Run, run
         from scrimp.study.signing import sign, signing_key
@@ -427,11 +461,13 @@ class Study(Logged):
 
         try:
             checkpoints = functools.partial(self._checkpoints, claim=True)
-            run(self._ledger, self._deciding(), request, checkpoints, notify, progress)
+            card = run(self._ledger, self._deciding(), request, checkpoints, notify, progress)
         except BrokenObjective as error:
             # Our own traceback adds nothing.
             raise error.with_traceback(None) from error.__cause__
         log_failures(self._ledger.history, request.catch)
+        if card is not None:
+            card.shows(self)
         return self
 
     def dataframe(self) -> "pandas.DataFrame":
@@ -468,8 +504,10 @@ class Study(Logged):
         probability that the best beats the runner-up and the default, and the number of further runs
         that would settle it. Printed it is a short text.
 
-        ``confirm``: makes such runs, called as confirm(params, seed), until the verdict is settled at
-        ``level`` or ``runs`` are made; each is recorded as a trial.
+        Args:
+            confirm: Makes further runs, called as confirm(params, seed); each is recorded as a trial.
+            runs: Maximum number of further runs.
+            level: Probability at which the verdict is settled.
         """
         from scrimp.study.verdict import confirm_verdict, verdict_of
 
@@ -489,6 +527,12 @@ class Study(Logged):
         from scrimp.display.card import study_card
 
         return study_card(StudyRecord.of(self.history))
+
+    def _ipython_display_(self) -> None:
+        """Show nothing where the running cell shows the card already."""
+        from scrimp.display.card import check_not_shown
+
+        check_not_shown(self)
 
     def _deciding(self) -> Policy:
         """Return the policy; build it again if the method or the problem has changed."""

@@ -20,12 +20,7 @@ from scrimp.study.decisions import room_for_trials
 from scrimp.study.ledger import Ledger
 from scrimp.study_log.events import Enqueued, Reported, StudyChanged, ended_event
 from scrimp.study_log.limits import Totals
-from scrimp.study_log.reports import (
-    Stderr,
-    as_metrics,
-    as_standard_errors,
-    report_events,
-)
+from scrimp.study_log.reports import Stderr, as_metrics, as_standard_errors, report_events
 from scrimp.study_log.trial import Trial, check_step
 from scrimp.suggesters.untried_configs import KNOWN
 

@@ -23,8 +23,9 @@ from scrimp.study.checkpoint_cleanup import CheckpointCleanup, checkpoint_folder
 from scrimp.study.ledger import LEASE_SECONDS, MAX_LOST_WORKERS, Ledger
 from scrimp.study.outcomes import Alarm
 from scrimp.study.signing import SignedOnly
-from scrimp.study.stopping import StopRule
+from scrimp.study.stopping import LEFT_TO_GAIN, StopRule
 from scrimp.study.telling import ended_by_scheduler
+from scrimp.study_log.annotations import as_annotation
 from scrimp.study_log.events import Ended, Event, Lost, Reported, ended_event
 from scrimp.study_log.history import History
 from scrimp.study_log.trial import Trial
@@ -89,6 +90,7 @@ class Tuner:
         self._idle = threading.Event()
         self._announced = False
         self._warned = False
+        self._noted = 0
         self._reason = "its worker was told to end"
         self._reclaimed = -LEASE_SECONDS
         self._began = executor.stopwatch()
@@ -190,8 +192,7 @@ class Tuner:
         )
 
     def _deliver(self, events: Sequence[Event]) -> None:
-        """Append news, review each report at its place in the log, and stop trials that the policy
-        gives up."""
+        """Append news, review reports at their places in the log, and stop trials that end."""
         if not events:
             return
         ending = self._settings.ending()
@@ -218,8 +219,7 @@ class Tuner:
         self._observe()
 
     def _warn_of_repetition(self, event: Reported, history: History) -> None:
-        """Warn once if a resumed trial begins with its first step again, for want of a
-        checkpoint."""
+        """Warn once if a resumed trial begins again with its first step, without a checkpoint."""
         before, budget = self._running[event.trial], history.problem.budget
         if self._warned or budget is None or not before.curve:
             return
@@ -259,14 +259,19 @@ class Tuner:
 
     def _stays_paused(self, event: Ended) -> bool:
         """Return True if a resumed trial failed before its first report, unless that happened too
-        often: while other trials work, or in earlier runs."""
+        often: while others can be resumed, or in earlier runs."""
         alarm, before = self._settings.alarm, self._running[event.trial]
         trial = self._ledger.history.trials[event.trial]
         if alarm is None or not before.curve or len(trial.curve) > len(before.curve):
             return False
         if alarm.expects(event.message, self._executor.cause(event.trial)):
             return False
-        return trial.lost_workers + alarm.worked < MAX_LOST_WORKERS
+        if alarm.resumed:
+            return trial.lost_workers + 1 < MAX_LOST_WORKERS
+        # The alarm soon stops this run, unless the failures differ.
+        here = alarm.failed_resumes(trial.id)
+        most = MAX_LOST_WORKERS + self._executor.slots
+        return trial.lost_workers - here < MAX_LOST_WORKERS and here < most
 
     def _is_mine(self, event: Reported | Ended | Lost) -> bool:
         mine = self._running.get(event.trial)
@@ -302,9 +307,24 @@ class Tuner:
     def _enough(self) -> bool:
         if self._settings.ending():
             return True
-        return self._stop is not None and self._stop.satisfied(
-            self._ledger.history, self._executor.stopwatch(), self._began
-        )
+        if self._stop is None:
+            return False
+        history = self._ledger.history
+        enough = self._stop.satisfied(history, self._executor.stopwatch(), self._began)
+        self._note_rule(history, enough)
+        return enough
+
+    def _note_rule(self, history: History, enough: bool) -> None:
+        """Write into the log where the study stands by its stop rule, when the trials have grown by a
+        tenth or the rule ends the run, so that every reader of the study can show it."""
+        words = "" if self._stop is None else self._stop.words(history)
+        count = len(history.trials)
+        if words and (enough or count >= 1.1 * self._noted):
+            self._noted = count
+            said = f"{words}{': ended' if enough else ''} (after {count} trials)"
+            if history.user_attrs.get(LEFT_TO_GAIN) != said:
+                now = self._executor.clock()
+                self._ledger.append([as_annotation(None, {LEFT_TO_GAIN: said}, time=now)])
 
     def _reclaim(self) -> None:
         """Look for trials whose workers vanished, once a second."""

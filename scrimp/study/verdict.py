@@ -66,7 +66,8 @@ class StudyVerdict:
     ``noise``: the standard deviation of one run; ``noise_source``: where it comes from;
     ``noise_freedom``: its degrees of freedom, 0 if it was not measured.
     ``default``: the first configuration that a user queued or guessed, else the first one; None if it
-    has no finished run or is the best. ``confirmed``: runs that this verdict made.
+    has no finished run or is the best; ``default_name`` says which. ``confirmed``: runs that this verdict made. ``after``: the
+    training at which values are compared, in words; empty without budgets.
     """
 
     study: str
@@ -79,6 +80,8 @@ class StudyVerdict:
     runner_up: Candidate
     default: Candidate | None
     confirmed: int = 0
+    after: str = ""
+    default_name: str = "the first trial"
 
     @property
     def probability_better(self) -> float:
@@ -129,22 +132,36 @@ class StudyVerdict:
 
     def __str__(self) -> str:
         best, runner_up = self.best, self.runner_up
+        twice = self.default is not None and self.default.trial == runner_up.trial
+        same = f" and {self.default_name}" if twice else ""
         lines = [
             f"Best: trial {best.trial} ({config_words(best.params, ', ')}), {self.metric}"
-            f" {number(best.value)}{best.of_runs}.",
-            f"Noise of one run: {'at most ' * (self.noise_source == UNMEASURED)}"
-            f"{number(self.noise, 2)} (standard deviation, from {self.noise_source}).",
-            f"It beats the runner-up, trial {runner_up.trial} ({number(runner_up.value)}"
+            f" {number(best.value)}{self.after}{best.of_runs}.",
+            self._noise_sentence(),
+            f"It beats the runner-up{same}, trial {runner_up.trial} ({number(runner_up.value)}"
             f"{runner_up.of_runs}), with probability {_shown(runner_up.probability)};"
             f" expected difference {number(runner_up.behind, 2)} ±"
             f" {number(runner_up.give_or_take, 2)}.",
         ]
-        if self.default is not None:
+        if self.default is not None and not twice:
             lines.append(
-                f"It beats the default, trial {self.default.trial} ({number(self.default.value)}"
+                f"It beats {self.default_name}, trial {self.default.trial} ({number(self.default.value)}"
                 f"{self.default.of_runs}), with probability {_shown(self.default.probability)}."
             )
         return "\n".join([*lines, self._outlook()])
+
+    def _noise_sentence(self) -> str:
+        """The sentence on the noise. A model may be wrong about it, also by a factor of several."""
+        if self.noise_source != UNMEASURED:
+            return (
+                f"Noise of one run: {number(self.noise, 2)} (standard deviation, from"
+                f" {self.noise_source})."
+            )
+        return (
+            f"Noise of one run: not measured, since no configuration was run twice; a model of all"
+            f" results suggests about {number(self.noise, 2)} (standard deviation), which these"
+            " probabilities assume; it may be several times larger."
+        )
 
     def _outlook(self) -> str:
         """The sentence on further runs."""
@@ -181,7 +198,7 @@ def verdict_of(history: History, level: float = 0.95, confirmed: int = 0) -> Stu
             f"no model of the results of study {history.created.name!r} can be fitted ({error});"
             " run more trials first"
         ) from None
-    default = default_place(history, runs)
+    default, budget = default_place(history, runs), history.problem.budget
     found = [_candidate(history, runs, contest, place, level) for place in range(len(contest.mean))]
     return StudyVerdict(
         study=history.created.name,
@@ -194,6 +211,8 @@ def verdict_of(history: History, level: float = 0.95, confirmed: int = 0) -> Stu
         runner_up=found[contest.runner_up],
         default=None if default in (None, contest.best) else found[default],
         confirmed=confirmed,
+        after=f" after {budget.amount(runs.budget)}" if budget is not None else "",
+        default_name=_default_trial(history)[1],
     )
 
 
@@ -219,18 +238,22 @@ def _candidate(
 def default_place(history: History, runs: Runs) -> int | None:
     """The configuration that a user queued or guessed first, else that of the first trial; None if it
     has no finished run."""
-    chosen, added = 0, None
+    here = np.flatnonzero(runs.trial == _default_trial(history)[0])
+    return int(runs.place[here[0]]) if len(here) else None
+
+
+def _default_trial(history: History) -> tuple[int, str]:
+    """The trial that the best is compared with, and its name."""
+    name = ""
     for event in history.events:
         if isinstance(event, Decided):
             reason = event.record.reason
-            added = isinstance(reason, Queued) or (
-                isinstance(reason, FirstDesign) and reason.guessed
-            )
-        elif isinstance(event, TrialAdded) and added:
-            chosen = event.trial
-            break
-    here = np.flatnonzero(runs.trial == chosen)
-    return int(runs.place[here[0]]) if len(here) else None
+            guessed = isinstance(reason, FirstDesign) and reason.guessed
+            queued = "the first queued configuration" if isinstance(reason, Queued) else ""
+            name = "the guess of the user" if guessed else queued
+        elif isinstance(event, TrialAdded) and name:
+            return event.trial, name
+    return 0, "the first trial"
 
 
 # --- confirming -----------------------------------------------------------------------------------

@@ -47,9 +47,10 @@ from scrimp.study.run import Run, run
 from scrimp.study.signing import PrivateKey, SignedOnly, sign
 from scrimp.study.studies import load_study
 from scrimp.study.study import Study
-from scrimp.study.telling import end_trial, open_trial
+from scrimp.study.telling import end_trial, open_trial, tell_step
 from scrimp.study_log.events import StudyChanged
 from scrimp.study_log.limits import Totals, lifted
+from scrimp.study_log.reports import Stderr
 from scrimp.study_log.trial import Trial
 
 MIN_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.1, 5.0
@@ -198,10 +199,22 @@ def limit_totals(study: Study, n_trials: int | None, budget: float | None = None
     study._change(StudyChanged(totals=Totals(n_trials, budget), lifted=gone))
 
 
-def next_trial(study: Study) -> Trial | Wait | Finish:
-    """Return the next trial to run with its new grant, within the study's totals, or why there is
-    none."""
-    return study._ledger.take(study._deciding, worker="")
+def next_trial(study: Study, worker: str = "") -> Trial | Wait | Finish:
+    """Return the next trial to run with its new grant, within the totals, or why there is none."""
+    return study._ledger.take(study._deciding, worker)
+
+
+def report_step(
+    study: Study, trial: int, step: float, metrics: Mapping[str, float], stderr: Stderr
+) -> bool:
+    """Report metrics of any names; see `Study.report`."""
+    with study._ledger.lock:
+        return tell_step(study._ledger, study._deciding, trial, step, metrics, stderr)
+
+
+def reclaim_trials(study: Study) -> None:
+    """Record as lost the trials whose leases are no longer renewed: they are handed out again."""
+    study._ledger.reclaim()
 
 
 def may_continue(study: Study, trial: int) -> bool:

@@ -31,7 +31,7 @@ def several_metrics(history: History, what: str) -> Problem:
     if not problem.several:
         raise StudyError(
             f"{what} needs several metrics, and study {history.created.name!r} has one,"
-            f" {problem.metric!r}; use study.best_params and study.best_value"
+            f" {problem.metric!r}; its best is `study.best_params`, or `scrimp best`"
         )
     return problem
 

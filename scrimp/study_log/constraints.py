@@ -22,8 +22,7 @@ class AtMost:
     band = (-math.inf, 0.0)
 
     def deviation(self, value: float) -> float:
-        """Return the signed distance from the limit, which a model learns; feasible if not
-        positive."""
+        """Return the signed distance from the limit, which a model learns; feasible up to 0."""
         return value - self.limit
 
     violation = deviation
@@ -38,8 +37,7 @@ class AtLeast:
     band = (-math.inf, 0.0)
 
     def deviation(self, value: float) -> float:
-        """Return the signed distance from the limit, which a model learns; feasible if not
-        positive."""
+        """Return the signed distance from the limit, which a model learns; feasible up to 0."""
         return self.limit - value
 
     violation = deviation

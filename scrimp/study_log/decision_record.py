@@ -34,8 +34,7 @@ class _Part(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Expected(_Part, frozen=True):
-    """The prediction of a model: a loss after ``step`` units of budget, with a band of two standard
-    deviations."""
+    """The predicted loss after ``step`` units of budget, with a band of two standard deviations."""
 
     loss: float
     low: float | None = None
@@ -108,11 +107,12 @@ class Said(_Reason, frozen=True, tag="said"):
 
 
 class FirstDesign(_Reason, frozen=True, tag="first_design"):
-    """Tried before there is a model: spread over the space, or ``guessed`` by the user. ``needed``:
-    the number of trials that the model needs."""
+    """Tried before there is a model: spread over the space, ``guessed`` by the user, or its
+    ``centre`` with the defaults. ``needed``: the number of trials that the model needs."""
 
     needed: int | None = None
     guessed: bool = False
+    centre: bool = False
 
 
 class SpreadOut(_Reason, frozen=True, tag="spread_out"):
@@ -150,7 +150,8 @@ class Modelled(_Reason, frozen=True, tag="modelled"):
 
     ``expected``: the prediction for it. ``rivals``: competitors, best first, empty if every search
     ended at the chosen one; ``sides``: if only two groups were compared. ``exploring``: the study
-    made no progress, so an optimistic bound decided. ``at``: the budget at which configurations were
+    made no progress, so an optimistic bound decided. ``region``: a model of the region of the best
+    trials decided. ``at``: the budget at which configurations were
     scored. ``question``: the criterion of a learning-curve method. With several metrics, ``each``:
     the prediction for each, in its direction, and ``weights``: the trade-off, if one was drawn.
     """
@@ -160,6 +161,7 @@ class Modelled(_Reason, frozen=True, tag="modelled"):
     rivals: tuple[Rival, ...] | None = None
     sides: Sides | None = None
     exploring: bool = False
+    region: bool = False
     at: float | None = None
     question: Race | Horizon | Gain | Growth | None = None
     each: Mapping[str, Expected] | None = None
@@ -167,22 +169,19 @@ class Modelled(_Reason, frozen=True, tag="modelled"):
 
 
 class Scouted(_Reason, frozen=True, tag="scouted"):
-    """A random configuration, which a decision draws with this ``probability``; None if the model
-    failed."""
+    """A random configuration, drawn with this ``probability``; None if the model failed."""
 
     probability: float | None = None
 
 
 class AheadOfHalf(_Reason, frozen=True, tag="ahead_of_half"):
-    """Continued without a model, since it is in the better half of its level; ``probability`` as in
-    `Scouted`."""
+    """Continued without a model, in the better half of its level (see `Scouted`)."""
 
     probability: float | None = None
 
 
 class LeadsItsLevel(_Reason, frozen=True, tag="leads_its_level"):
-    """Continued without a model while the first design grows, since no run had a lower loss at its
-    level."""
+    """Continued while the first design grows, since no run had a lower loss at its level."""
 
 
 class FirstCell(_Reason, frozen=True, tag="first_cell"):
@@ -190,8 +189,7 @@ class FirstCell(_Reason, frozen=True, tag="first_cell"):
 
 
 class BestCell(_Reason, frozen=True, tag="best_cell"):
-    """The most valuable cell per unit of cost by ``rule``; if it ``opens`` a task, among tasks
-    without a score."""
+    """The most valuable cell per cost by ``rule``; if it ``opens`` a task, among unscored tasks."""
 
     rule: str
     log_value: float | None = None
@@ -199,11 +197,14 @@ class BestCell(_Reason, frozen=True, tag="best_cell"):
 
 
 class AskedInRound(_Reason, frozen=True, tag="asked_in_round"):
-    """The questions of a round, which ``alive`` of all ``checkpoints`` answer."""
+    """The questions of a round, which ``alive`` of all ``checkpoints`` answer; ``leader`` has the
+    highest score so far, and ``answers`` is how many there can be in all."""
 
     round: int
     alive: int
     checkpoints: int
+    leader: str | int | float | None = None
+    answers: int = 0
 
 
 class Told(_Reason, frozen=True, tag="told"):
@@ -297,8 +298,7 @@ class CurveFit(_Part, frozen=True):
 
 
 class RungWeights(_Part, frozen=True):
-    """The weights of rungs in Hyper-Tune, from ``count`` observations at the highest rung, number
-    ``level``."""
+    """The weights of rungs in Hyper-Tune, from ``count`` observations at the highest, ``level``."""
 
     level: int
     count: int
@@ -326,7 +326,8 @@ class Sources(_Part, frozen=True):
 
 class DecisionRecord(_Part, frozen=True, kw_only=True):
     """The record of a decision; see the module. ``degraded``: the model that failed, and what decided
-    instead. ``left_out``: parts that were too large for the log, with their sizes."""
+    instead. ``experts``: where several take turns, the expected share of turns with progress of each.
+    ``left_out``: parts that were too large for the log, with their sizes."""
 
     reason: Reason | None = None
     grant: Grant | None = None
@@ -335,6 +336,7 @@ class DecisionRecord(_Part, frozen=True, kw_only=True):
     rung_weights: RungWeights | None = None
     checks: tuple[LossCheck, ...] | None = None
     sources: Sources | None = None
+    experts: Mapping[str, float] | None = None
     degraded: str = ""
     own: Mapping[str, Json] = {}
     left_out: Mapping[str, int] = {}
@@ -370,6 +372,7 @@ def latest_record(before: DecisionRecord, after: DecisionRecord) -> DecisionReco
         rung_weights=before.rung_weights if after.rung_weights is None else after.rung_weights,
         checks=before.checks if after.checks is None else after.checks,
         sources=sources,
+        experts=before.experts if after.experts is None else after.experts,
         degraded=after.degraded or before.degraded,
         own={**before.own, **after.own} if after.own else before.own,
         left_out=after.left_out or before.left_out,

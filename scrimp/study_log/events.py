@@ -118,8 +118,7 @@ class TrialAdded(_Event, frozen=True, tag="trial_added"):
 
 
 class BudgetGranted(_Event, frozen=True, tag="budget_granted"):
-    """The trial may run up to ``budget`` (cumulative), as attempt number ``attempt`` of
-    ``worker``."""
+    """The trial may run up to ``budget`` (cumulative), as this ``attempt`` of ``worker``."""
 
     trial: int
     budget: float
@@ -179,8 +178,7 @@ class Retried(_Event, frozen=True, tag="retried"):
 
 
 class CheckpointsRemoved(_Event, frozen=True, tag="checkpoints_removed"):
-    """The checkpoints of a trial that will never be resumed were deleted, which freed ``size``
-    bytes."""
+    """The checkpoints of a trial that never resumes were deleted, which freed ``size`` bytes."""
 
     trial: int
     size: int

@@ -41,12 +41,7 @@ from scrimp.study_log.messages import shortened
 from scrimp.study_log.problem import Problem
 from scrimp.study_log.standings import Front, measured_again, with_report
 from scrimp.study_log.trial import STATUSES, Observation, Trial
-from scrimp.study_log.vetting import (
-    ENDS,
-    MAX_DECISIONS_AHEAD,
-    queue_objection,
-    tag_objection,
-)
+from scrimp.study_log.vetting import ENDS, MAX_DECISIONS_AHEAD, queue_objection, tag_objection
 
 S = TypeVar("S")
 
@@ -226,8 +221,7 @@ class State:
             self.plugins = event.plugins
 
     def _move_to(self, old: Space, new: Space) -> None:
-        """Move every trial and the queue to a larger space; a trial that does not fit keeps its
-        configuration."""
+        """Move all trials and the queue to a larger space; a trial that does not fit stays."""
         for number, trial in enumerate(self.trials):
             config = grown_config(trial.config, old, new)
             if config is not None:

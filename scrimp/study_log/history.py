@@ -14,7 +14,7 @@ decisions and the purpose. So a decision is a function of the history, and can b
 import hashlib
 import re
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -96,8 +96,7 @@ class History:
         return result
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """Return a generator that depends on the seed, the number of decisions so far, and
-        ``purpose``."""
+        """Return a generator that depends on seed, number of decisions so far, and ``purpose``."""
         return np.random.default_rng(
             [self.problem.seed, self.decisions, zlib.crc32(purpose.encode())]
         )
@@ -106,6 +105,11 @@ class History:
     def events(self) -> Sequence[Event]:
         """The events of the log up to this length."""
         return self._log[: self.length]
+
+    def newest_events(self) -> Iterator[Event]:
+        """Yield the events from the newest to the oldest."""
+        for place in range(self.length - 1, -1, -1):
+            yield self._log[place]
 
     @property
     def created(self) -> StudyCreated:
@@ -175,8 +179,7 @@ class History:
         return trials[number]
 
     def vouched(self, trial: int) -> dict[int, float]:
-        """Return the highest step that counts for each attempt of a trial; later checkpoints are
-        not used."""
+        """Return the highest step that counts for each attempt of a trial."""
         return dict(self._current().vouched.get(trial, {}))
 
     def with_status(self, *statuses: str) -> list[Trial]:
@@ -190,8 +193,7 @@ class History:
 
     @property
     def interrupted(self) -> list[Trial]:
-        """The paused trials whose grant is not used up, because they failed right after they were
-        resumed."""
+        """The paused trials whose grant is not used up: they failed right after a resume."""
         state = self._current()
         return list(map(state.trials.__getitem__, list(state.interrupted)))
 

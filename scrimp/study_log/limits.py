@@ -43,8 +43,7 @@ class Placement(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class StopSettings(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """The end of a selection: after a share of all cells, at some cost, or at a small expected
-    loss."""
+    """The end of a selection: at a share of all cells, some cost, or a small expected loss."""
 
     share: Amount | None = None
     budget: Amount | None = None

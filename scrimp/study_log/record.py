@@ -15,22 +15,23 @@ constraints hold in the last report), ``cost``, ``seconds`` (of training, withou
 """
 
 import math
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NotRequired, TypedDict
 
 from scrimp.json_values import Config, Json, JsonObject
-from scrimp.study_log.bounds import hints
 from scrimp.study_log.compromise import hypervolume_of, reference_of
 from scrimp.study_log.constraints import Constraint, constraint_table, constraint_words
 from scrimp.study_log.events import BudgetGranted, Ended, Lost, Reported
 from scrimp.study_log.history import History
 from scrimp.study_log.limits import Limits
 from scrimp.study_log.messages import headline
+from scrimp.study_log.ordered_trials import ordered_trials
 from scrimp.study_log.problem import Problem
+from scrimp.study_log.study_so_far import CURRENT_RUN, hints, ordered_standings, ordered_values
 from scrimp.study_log.trial import Observation, Trial
 
 COLUMNS = ("id", "status", "value", "best", "last", "budget")
@@ -65,8 +66,7 @@ class FrontRecord(TypedDict):
 
 
 class TrialRecord(TypedDict):
-    """One trial; ``curve`` holds pairs of budget and value, ``values`` the last of each of several
-    metrics."""
+    """One trial; ``curve``: pairs of budget and value, ``values``: the last of several metrics."""
 
     id: int
     status: str
@@ -112,7 +112,8 @@ class StudyRecord:
     None without a total. ``created`` and ``active``: the times of
     the first and the latest event. ``now``: the current time, if
     idle studies are to be recognized. ``seconds`` and ``done_before``: the duration of the current
-    run, and the share that was done when it began.
+    run, and the share that was done when it began. ``ended_by``: why a selection is over, if that is
+    known.
     """
 
     history: History = field(repr=False, compare=False)
@@ -137,6 +138,7 @@ class StudyRecord:
     now: float | None = None
     seconds: float | None = None
     done_before: float | None = None
+    ended_by: str = ""
 
     @staticmethod
     def of(
@@ -146,9 +148,15 @@ class StudyRecord:
         seconds: float | None = None,
         done_before: float | None = None,
         over: bool | None = None,
+        ended_by: str = "",
     ) -> "StudyRecord":
-        """Record the state of a study; ``over`` overrides what the history says."""
+        """Record the state of a study; ``over`` overrides what the history says. With ``now`` and
+        without ``seconds``, the current run is that of the log."""
         ended, done = is_over(history) if over is None else over, share_done(history)
+        run = history.derive(CURRENT_RUN) if now is not None and seconds is None else None
+        if now is not None and run is not None and run.since is not None and run.running:
+            seconds = max(now - run.since, 0.0)
+            done_before = share_done(history, run.spent_before, run.ended_before)
         cells = int(history.problem.space.size) if history.is_selection else None
         return StudyRecord(
             history=history,
@@ -156,7 +164,7 @@ class StudyRecord:
             kind=history.created.kind,
             problem=history.problem,
             method_record=history.method,
-            trials=tuple(history.trials),
+            trials=history.remember("trials", lambda: tuple(history.trials)),
             counts={status: count for status, count in history.counts.items() if count},
             best=best_record(history),
             front=front_record(history) if history.problem.several else None,
@@ -173,6 +181,7 @@ class StudyRecord:
             now=now,
             seconds=seconds,
             done_before=done_before,
+            ended_by=ended_by,
         )
 
     @property
@@ -219,19 +228,37 @@ class StudyRecord:
 
     @property
     def sources(self) -> list[str]:
-        """The names of the past studies that this one learns from."""
-        return [source.study for source in self.history.sources]
+        """The names of the past studies that this one learns from, without those left out."""
+        recorded = self.history.recorded.sources
+        said = () if recorded is None else recorded.left_out
+        names = [source.study for source in self.history.sources]
+        return [name for name in names if not any(f" {name!r}: " in line for line in said)]
+
+    @property
+    def sources_left_out(self) -> tuple[str, ...]:
+        """A sentence for each past study that was left out, with the reason."""
+        recorded = self.history.recorded.sources
+        return () if recorded is None else recorded.left_out
 
     @cached_property
     def hints(self) -> list[str]:
-        """Hints on the best configuration (`scrimp.study_log.bounds`)."""
+        """Hints on the best configuration (`scrimp.study_log.record`)."""
         return hints(self.history)
 
     @property
     def begun(self) -> int:
         """The number of trials with a report."""
-        trials = self.trials
-        return self.history.remember("begun", lambda: sum(bool(t.curve) for t in trials))
+        return len(ordered_standings(self.history))
+
+    @property
+    def unfit(self) -> frozenset[int]:
+        """The trials that do not fit the space, from which models do not learn: imported, or from
+        before a change of the space."""
+        space = self.problem.space
+        found = ordered_trials(
+            self.history, "unfit", lambda t: None if space.contains(t.config) else 0
+        )
+        return frozenset(number for _, number in found)
 
     @property
     def saved(self) -> float | None:
@@ -261,9 +288,10 @@ class StudyRecord:
     def _rules(self) -> tuple[Rule, ...]:
         found = []
         for name, constraint in self.problem.constraints.items():
-            given = [trial.last.metrics.get(name) for trial in self.trials if trial.last]
-            known = [value for value in given if value is not None and math.isfinite(value)]
-            held = sum(constraint.violation(value) <= 0 for value in known)
+            known = ordered_trials(
+                self.history, ("rule", name), partial(_violation, name, constraint)
+            )
+            held = bisect_right(known, (0.0, len(self.trials)))
             words = constraint_words(name, constraint)
             found.append(Rule(name, words, held, len(known), constraint))
         return tuple(found)
@@ -276,15 +304,15 @@ class StudyRecord:
         return hypervolume_of(self.history) if self.front else 0.0
 
     def rank(self, trial: Trial) -> tuple[int, int] | None:
-        """Return the rank of a trial by its best value, and the number of trials ranked; None
-        without a value."""
+        """Return the rank of a trial by its best value, and the number ranked; or None."""
         if trial.best is None:
             return None
-        sign = self.problem.sign
-        known = self.history.remember(
-            "losses", lambda: sorted(sign * t.best for t in self.trials if t.best is not None)
-        )
-        return 1 + bisect_left(known, sign * trial.best), len(known)
+        known = ordered_values(self.history)
+        if self.problem.sign > 0:
+            better = bisect_left(known, (trial.best, -1))
+        else:
+            better = len(known) - bisect_right(known, (trial.best, len(self.trials)))
+        return 1 + better, len(known)
 
     @property
     def state(self) -> str:
@@ -328,6 +356,8 @@ class StudyRecord:
         return "idle", "nothing is running; the study can be continued"
 
     def _limit_reached(self) -> str:
+        if self.ended_by:
+            return self.ended_by
         budget = self.limits.totals.budget
         if budget is not None and self.spent >= budget:
             return "its budget is spent"
@@ -411,22 +441,40 @@ def is_over(history: History) -> bool:
     )
 
 
-def share_done(history: History) -> float | None:
-    """Return the share of the study's total that is done; None without a total.
+def share_done(
+    history: History, spent: float | None = None, ended: int | None = None
+) -> float | None:
+    """Return the share of the study's total that is done; None without a total. ``spent`` and
+    ``ended``, if given, take the place of the budget spent and the trials ended by now.
 
     Where trials pause or stop early, the total is what successive halving spends: each rung as much
     as the first, so n_trials x minimum x number of rungs.
     """
     total, trials = history.totals.budget, history.totals.n_trials
     budget, counts = history.problem.budget, history.counts
+    spent = history.spent if spent is None else spent
+    ended = counts["completed"] + counts["failed"] if ended is None else ended
+    settings = history.method.get("settings")
+    if history.is_selection and isinstance(settings, Mapping) and "questions" in settings:
+        return None
+    if history.is_selection:
+        stop = history.limits.stop
+        share = 1.0 if stop is None or stop.share is None else stop.share
+        return min(float(ended / (share * history.problem.space.size)), 1.0)
     if total is not None:
-        return min(float(history.spent / total), 1.0)
+        return min(float(spent / total), 1.0)
     if not trials:
         return None
     if budget is not None and counts["paused"] + counts["stopped"]:
         rungs = 1 + math.floor(math.log(budget.maximum / budget.minimum, 3) + 1e-9)
-        return min(float(history.spent / (trials * budget.minimum * rungs)), 1.0)
-    return min(float((counts["completed"] + counts["failed"]) / trials), 1.0)
+        return min(float(spent / (trials * budget.minimum * rungs)), 1.0)
+    return min(float(ended / trials), 1.0)
+
+
+def _violation(name: str, constraint: Constraint, trial: Trial) -> float | None:
+    """Return the violation by the last report of a trial; None if it does not tell."""
+    value = None if trial.last is None else trial.last.metrics.get(name)
+    return None if value is None or not math.isfinite(value) else constraint.violation(value)
 
 
 def best_record(history: History) -> BestRecord | None:
@@ -477,8 +525,7 @@ def _values(problem: Problem, point: Observation | None) -> dict[str, float | No
 
 
 def running_seconds(history: History) -> dict[int, float]:
-    """Return the seconds that each trial has run: from every grant to its last event, without
-    pauses."""
+    """Return the seconds that each trial has run, from every grant to its last event."""
     # The attempt of each trial, and the time of its latest event.
     since: dict[int, tuple[int, float]] = {}
     spent: dict[int, float] = defaultdict(float)

@@ -1,7 +1,7 @@
 """Conversion of reported values to events; numbers are checked here and nowhere else.
 
 A metric that is not a number is refused. One that is not finite is recorded as None; if it is a
-metric of the study, the trial fails with a message that has the value.
+metric of the study, the trial fails with a message that includes the value.
 """
 
 import math
@@ -11,7 +11,7 @@ from typing import SupportsFloat
 
 from msgspec.structs import replace
 
-from scrimp.checks import did_you_mean
+from scrimp.checks import did_you_mean, nearest_name
 from scrimp.errors import ReportError
 from scrimp.study_log.events import Event, Reported, ended_event
 from scrimp.study_log.messages import is_unicode
@@ -36,15 +36,15 @@ def as_metrics(result: object, names: tuple[str, ...], stepped: bool = False) ->
     """
     if not isinstance(result, Mapping) and len(names) > 1:
         raise ReportError(
-            f"got {result!r}, but the study has {len(names)} metrics; tell them by name, as"
-            f" {{{', '.join(f'{name!r}: 0.5' for name in names)}}}"
+            f"got {result!r}, but the study has {len(names)} metrics; report them by name,"
+            f" for example {{{', '.join(f'{name!r}: 0.5' for name in names)}}}"
         )
     named = result if isinstance(result, Mapping) else {names[0]: result}
     metrics = {}
     for name, value in named.items():
         if not isinstance(name, str) or not name:
             raise ReportError(
-                f"metric name {name!r} is not a text; report metrics by name, such as val_error=0.3"
+                f"metric name {name!r} is not a string; report metrics by name, such as val_error=0.3"
             )
         if not is_unicode(name):
             raise ReportError(f"metric name {name!r} is not valid Unicode; use another name")
@@ -62,8 +62,13 @@ def as_metrics(result: object, names: tuple[str, ...], stepped: bool = False) ->
     for name in names:
         if name not in metrics:
             known = ", ".join(sorted(metrics)) or "none"
-            hints = (did_you_mean(other, [name]) for other in metrics if other not in names)
-            hint = next(filter(None, hints), "; report it" + " with every step" * stepped)
+            near = nearest_name(name, [other for other in metrics if other not in names])
+            hint = "; report it" + " with every step" * stepped
+            if near is not None:
+                hint = (
+                    f"; report {name!r}, or if {near!r} is the right name, delete the study or"
+                    f" choose another name for it and create it with {near!r}"
+                )
             raise ReportError(
                 f"the study's metric {name!r} was not reported (reported: {known}){hint}"
             )

@@ -1,7 +1,7 @@
 """A trial, one configuration with its reports, and the reports themselves."""
 
 import math
-from typing import Literal
+from typing import Literal, NoReturn
 
 import msgspec
 
@@ -145,6 +145,14 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def loss(self) -> float | None:
         """The loss of the last report; of the first of several metrics."""
         return None if self.last is None else self.last.loss
+
+    @property
+    def losses(self) -> NoReturn:
+        """Refuse the former name of ``lost_workers``."""
+        raise AttributeError(
+            "trial.losses is now called trial.lost_workers; the losses of a report are those of a"
+            " point of trial.curve, such as trial.curve[-1].losses"
+        )
 
     @property
     def finished(self) -> bool:

@@ -18,7 +18,7 @@ ENDS = ("completed", "stopped", "failed")
 
 MAX_DECISIONS_AHEAD = 1000
 """Difference by which the number of a decision may exceed the length of the log: each decision
-appends at least one event. Every store can count on from there."""
+appends at least one event. Every store can keep counting from there."""
 
 MAX_BRACKETS_ABOVE_TRIAL = 1000
 """Difference by which the number of a bracket may exceed that of its trial: brackets that open one

@@ -1,12 +1,14 @@
 """Bayesian optimization: fit a Gaussian process to the observations, try the most promising point.
 
-1. A few first points: enqueued ones, the user's guess, then a Sobol sequence.
+1. A few first points: enqueued ones, the user's guess or the centre of the space, then a Sobol
+   sequence.
 2. Fit the loss (and each constraint, and the cost) from the last recorded hyperparameters; between
    refits, on a geometric schedule, only the factor grows.
 3. Integrate over running evaluations by joint fantasies, so that parallel workers do not repeat
    each other.
 4. Maximise the acquisition over the encoded space, guided by the user's guesses while little is
    known. The winner, its rivals and the predictions of the model are recorded.
+5. A model that brings no progress loses turns to alternatives (`suggesters/experts.py`).
 
 With several metrics there are two rules. *Hypervolume*: a model of each metric, and log EHVI over
 all of them (`acquisition/hypervolume_improvement.py`), up to six metrics. *Chebyshev* ("parego"):
@@ -16,6 +18,10 @@ each decision draws weights w, uniform over those that sum to 1, and one model l
 
 which every point of the front minimises for some w. That takes one fit per decision, however many
 metrics there are, and works with any acquisition.
+
+`gain_of_models` is the gain that is left by the models (`scrimp.acquisition.gain_left`). Candidates
+are the most promising of many: rows of a list, or a Sobol sequence and perturbations of the best
+configurations. A draw that violates a constraint, or fails, counts as infinitely bad.
 
 Jones, Schonlau, Welch, Efficient Global Optimization of Expensive Black-Box Functions, 1998; Ament
 et al., Unexpected Improvements to Expected Improvement for Bayesian Optimization, 2023. Knowles,
@@ -32,14 +38,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition
-from scrimp.acquisition.domain import Domain
-from scrimp.acquisition.gain_left import UNKNOWN_GAIN, GainLeft
+from scrimp.acquisition.domain import Domain, contains_rows
+from scrimp.acquisition.gain_left import (
+    OUTCOME_DRAWS,
+    UNKNOWN_GAIN,
+    GainLeft,
+    gain_left,
+    most_promising,
+)
 from scrimp.acquisition.hypervolume_improvement import LogHypervolumeImprovement
 from scrimp.acquisition.improvement import LowerConfidenceBound
+from scrimp.acquisition.maximize import maximize_acquisition
 from scrimp.acquisition.named_acquisitions import create_acquisition
 from scrimp.acquisition.several_models import ALL_CONSTRAINTS, SeveralModelsAcquisition
 from scrimp.acquisition.weighted import CONSTRAINT, CostAware, Guided, weighted
-from scrimp.checks import is_finite
 from scrimp.encoding.encoding import Encoding, encoding_of
 from scrimp.encoding.training_data import Training, training_data
 from scrimp.errors import MethodError, NumericalError
@@ -47,9 +59,26 @@ from scrimp.fronts.dominance import non_dominated
 from scrimp.fronts.hypervolume import default_reference
 from scrimp.json_values import Config
 from scrimp.plugins.settings import at_least, check_settings, choices, nested_settings, setting
-from scrimp.study_log.decision_record import DecisionRecord, Expected, Modelled
+from scrimp.study_log.decision_record import (
+    DecisionRecord,
+    Expected,
+    FirstDesign,
+    FromDensity,
+    Modelled,
+)
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Problem
+from scrimp.suggesters.density import DensitySuggester
+from scrimp.suggesters.experts import (
+    BOUND,
+    DENSITY,
+    MODEL,
+    REGION,
+    TURNS,
+    Region,
+    explores,
+    prospects,
+)
 from scrimp.suggesters.fit_and_choose import (
     Choice,
     Models,
@@ -57,12 +86,20 @@ from scrimp.suggesters.fit_and_choose import (
     forecast_columns,
     front_rows,
     loss_names,
+    reason_of,
 )
-from scrimp.suggesters.gain_of_gp import gain_of_models
-from scrimp.suggesters.model_settings import ModelSettings, cost_by_name
-from scrimp.suggesters.prediction_record import lower_scale
+from scrimp.suggesters.model_settings import KnownCost, ModelSettings
+from scrimp.suggesters.prediction_record import calibrated, lower_scale
 from scrimp.suggesters.suggester import ForecastPoints, Request, Suggester, Suggestion
-from scrimp.suggesters.untried_configs import DESIGNS, first_configs, first_record, spread_instead
+from scrimp.suggesters.untried_configs import (
+    DESIGNS,
+    KNOWN,
+    centre,
+    first_configs,
+    first_record,
+    guess,
+    spread_instead,
+)
 from scrimp.surrogates.forecast import ForecastColumn
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
@@ -74,16 +111,8 @@ class BayesianNumbers:
     max_initial: int = 10
     """First configurations at most, unless the user asks for more; convention."""
 
-    explore_every: int = 2
-    """While nothing improves, one decision in so many explores. Chosen on the functions of
-    ``scrimp bench functions`` (benchmarks/notebook.md), with the next three."""
-
     explore_width: float = 3.0
     """Width, in standard deviations, of the confidence bound that explores."""
-
-    min_progress: float = 0.01
-    """Improvements by less than this share of the way from the best loss to the median do not
-    count."""
 
     max_noise_to_explore: float = 0.01
     """Noise variance, as a share of the variance of the losses, up to which a standstill is a sign
@@ -101,9 +130,12 @@ class BayesianNumbers:
     """Standard deviations by which points of the possible front may be better than their means: where
     little is known, much may belong to the front (benchmarks/notebook.md compares references)."""
 
-    cost_difference: float = 0.005
-    """Step, as a share of the range, over which the slope of a known cost is measured; wide enough
-    for integers of more than a thousand values. Convention."""
+    gain_candidates: int = 2000
+    """Random candidates, and as many perturbations, that the most promising are chosen from when the
+    gain that is left is estimated; convention."""
+
+    gain_anchors: int = 5
+    """Best configurations that are perturbed for that; convention."""
 
     chebyshev_sum_weight: float = 0.05
     """Weight of the sum beside the maximum: of two losses with the same maximum the lower one in
@@ -124,7 +156,8 @@ class BayesianSuggester(Suggester):
     with {"margin_unit": "metric"} in the metric's own units) or {"kappa": 3.0} for UCB; in the text
     of a method they stand beside the others: ``gp-ei:margin=0.1``. ``fantasies``: joint samples
     over running trials. ``cost_exponent``: EI / cost^exponent when the study has a cost.
-    ``patience``: trials without progress after which every second decision explores; 0 for never.
+    ``patience``: the larger, the longer the model keeps its turns without progress, before the
+    alternatives in `suggesters/experts.py` take some; 0 for always.
     ``design`` of the first configurations: a ``sobol`` sequence, or ``random`` draws.
     ``trade_off``: with several metrics, "hypervolume" for what a trial is expected to add to the
     front, or "chebyshev" for one random trade-off per decision,
@@ -161,63 +194,135 @@ class BayesianSuggester(Suggester):
             wanted = self.initial or min(encoding.dimension + 1, NUMBERS.max_initial)
             # Failed ones are replaced, up to twice as many in all.
             lacking = min(wanted + int(training.failed.sum()), 2 * wanted) - len(training.known)
+        if not history.trials and count == 1 and self.design == "sobol" and guess(history) is None:
+            return Suggestion((centre(history),), DecisionRecord(reason=FirstDesign(centre=True)))
         if lacking > 0 and (first := first_configs(history, lacking, count, rng, self.design)):
             return Suggestion(tuple(first), first_record(history, first))
         if not len(training.y):
             return Suggestion(())
-        decide = self._by_weights if self._draws_weights(problem) else self._by_models
         try:
-            return decide(history, training, count, rng)
+            if self._draws_weights(problem):
+                return self._by_weights(history, training, count, rng)
+            return self._by_models(history, training, count, rng, request)
         except NumericalError as error:
             return spread_instead(history, count, rng, error)
 
     def _by_models(
-        self, history: History, training: Training, count: int, rng: np.random.Generator
+        self,
+        history: History,
+        training: Training,
+        count: int,
+        rng: np.random.Generator,
+        request: Request | None = None,
     ) -> Suggestion:
-        """Fit, maximise, and record the reason."""
-        choice, exploring = self._choice(history, training, rng)
-        models = choice.models
-        configs, reason = choice.best(count, rng)
-        if reason is not None and exploring:
-            reason = msgspec.structs.replace(reason, exploring=True)
-        if configs and reason is not None and models.several:
-            row = choice.encoding.encode(configs[:1])
+        """Fit, let the expert whose turn it is choose, and record the reason. Without a ``request``
+        the model decides."""
+        models = self._models(history, training, rng)
+        expert, shares = MODEL, None
+        if request is not None and count == 1:
+            expert, shares = self._turn(history, training, models)
+        if expert == DENSITY and request is not None:
+            drawn = DensitySuggester(initial=2).suggest(history, request, 1, rng)
+            reason = drawn.record.reason
+            if drawn.configs and isinstance(reason, FromDensity):
+                record = DecisionRecord(reason=reason, fit=models.fits, experts=shares)
+                return Suggestion(drawn.configs, record)
+        configs: Sequence[Config] = ()
+        if expert == REGION:
+            configs, reason = self._in_region(history, training, rng)
+        if not configs:
+            choice = self._choice(history.problem, training, models, expert == BOUND)
+            configs, reason = choice.best(count, rng)
+            if isinstance(reason, Modelled) and expert == BOUND:
+                reason = msgspec.structs.replace(reason, exploring=True)
+        if configs and isinstance(reason, Modelled) and models.several:
+            row = encoding_of(history.problem.space).encode(configs[:1])
             each = expected_of_each(history.problem, models.objectives, row)
             reason = msgspec.structs.replace(reason, each=each)
-        return Suggestion(tuple(configs), DecisionRecord(reason=reason, fit=models.fits))
+        record = DecisionRecord(reason=reason, fit=models.fits, experts=shares)
+        return Suggestion(tuple(configs), record)
 
-    def _choice(
-        self, history: History, training: Training, rng: np.random.Generator
-    ) -> tuple[Choice, bool]:
-        """Fit the models and pick the acquisition of this decision; also return True if it explores
-        because nothing has improved for ``patience`` trials."""
-        problem, encoding = history.problem, encoding_of(history.problem.space)
+    def _models(self, history: History, training: Training, rng: np.random.Generator) -> Models:
+        """Fit the models of all metrics, constraints and the cost."""
         settings = self.model
         if self.acquisition == "thompson":
             # A draw has no logarithm to which a probability of feasibility could be added.
             settings = replace(settings, impute_failures=True)
-        models = fit_models(history, training, encoding.columns, settings, rng)
-        exploring = False
+        columns = encoding_of(history.problem.space).columns
+        return fit_models(history, training, columns, settings, rng)
+
+    def _turn(
+        self, history: History, training: Training, models: Models
+    ) -> tuple[str, dict[str, float] | None]:
+        """The expert whose turn it is and the prospects of all; the model with several metrics, noise
+        or without ``patience``."""
+        # With noise, trials without progress are no sign of being stuck.
+        if (
+            self.patience <= 0
+            or history.problem.noisy
+            or models.several
+            or models.fitted["loss"].noise_variance >= NUMBERS.max_noise_to_explore
+        ):
+            return MODEL, None
+        losses = np.where(training.failed, np.inf, training.y[:, 0])
+        if (feasible := training.feasible) is not None:
+            # The others know nothing of constraints. Until a trial is feasible, the model looks for one.
+            losses = np.where(feasible, losses, np.inf)
+            stuck = feasible.any() and explores(losses, self.patience)
+            return (BOUND if stuck else MODEL), None
+        turns = history.derive(TURNS)
+        shares = prospects(training.trial.tolist(), losses, turns, self.patience)
+        encoding = encoding_of(history.problem.space)
+        if (
+            encoding.domain.pool is not None
+            or encoding.guesses is not None
+            or not encoding.domain.continuous.any()
+            or self.model.cost_function is not None
+        ):
+            # The box of a region is one of free numbers, and knows no guesses or functions of them.
+            del shares[REGION]
+        return max(shares, key=shares.__getitem__), shares
+
+    def _in_region(
+        self, history: History, training: Training, rng: np.random.Generator
+    ) -> tuple[list[Config], Modelled | None]:
+        """The best configuration in the region of the best trials, by a model of its own; none if it
+        is known already."""
+        encoding = encoding_of(history.problem.space)
+        losses = np.where(training.failed, np.inf, training.y[:, 0])
+        region = Region.of(training, losses, encoding.domain)
+        inner = region.inside(training)
+        alone = replace(self, model=replace(self.model, refit_share=0.0))
+        models = alone._models(history, inner, rng)
+        choice = self._choice(history.problem, inner, models, exploring=False)
+        score, search = choice.score(inner.pending, rng), choice.search(inner.pending)
+        found = maximize_acquisition(score, encoding.domain, rng, search)
+        configs = encoding.decode(region.unscaled(found.x))
+        if not configs or configs[0] in history.derive(KNOWN):
+            return [], None
+        reason = reason_of(models.fitted["loss"], found, configs)
+        return configs[:1], msgspec.structs.replace(reason, region=True)
+
+    def _choice(
+        self, problem: Problem, training: Training, models: Models, exploring: bool
+    ) -> Choice:
+        """The search of this decision: by an optimistic bound if it is ``exploring``."""
+        encoding, cost_function = encoding_of(problem.space), self.model.cost_function
         if models.several:
             acquisition: Acquisition = hypervolume_acquisition(problem, models, encoding.domain)
+        elif exploring:
+            acquisition = LowerConfidenceBound(NUMBERS.explore_width)
         else:
             acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
-            # With noise, trials without progress are no sign of being stuck.
-            exact = models.fitted["loss"].noise_variance < NUMBERS.max_noise_to_explore
-            if self.patience > 0 and exact:
-                losses = np.where(training.failed, np.inf, training.y[:, 0])
-                exploring = explores(losses, self.patience)
-        if exploring:
-            acquisition = LowerConfidenceBound(NUMBERS.explore_width)
-        if settings.cost_function is None:
+        if cost_function is None:
             acquisition = weighted(acquisition, models.fitted, self.cost_exponent)
         else:
             others = {name: model for name, model in models.fitted.items() if name != "cost"}
-            known = KnownCost(encoding, settings.cost_function)
+            known = KnownCost(encoding, cost_function)
             acquisition = CostAware(weighted(acquisition, others), self.cost_exponent, known)
         if self.acquisition != "thompson" and encoding.guesses is not None:
             acquisition = Guided(acquisition, encoding.guesses)
-        choice = Choice(
+        return Choice(
             acquisition,
             models,
             training,
@@ -226,7 +331,6 @@ class BayesianSuggester(Suggester):
             incumbent=self.incumbent,
             cost_exponent=self.cost_exponent,
         )
-        return choice, exploring
 
     def _draws_weights(self, problem: Problem) -> bool:
         """Return True if there are several metrics and each decision draws one trade-off."""
@@ -263,8 +367,7 @@ class BayesianSuggester(Suggester):
         return Suggestion(tuple(configs), record)
 
     def _check_needs(self, problem: Problem, acquisition: SeveralModelsAcquisition) -> None:
-        """Raise `MethodError` for an acquisition that needs models which this problem has no data
-        for."""
+        """Raise `MethodError` for an acquisition that needs models this problem has no data for."""
         there = {"loss", ALL_CONSTRAINTS, *(CONSTRAINT + name for name in problem.constraints)}
         for name in acquisition.needs:
             if name not in there | ({"cost"} if problem.cost is not None else set()):
@@ -310,41 +413,9 @@ class BayesianSuggester(Suggester):
         training = training_data(history, encoding)
         if self._draws_weights(problem):
             training = scalarised(training, problem, drawn_weights(len(problem.names), rng))
-        choice, _ = self._choice(history, training, rng)
+        models = self._models(history, training, rng)
+        choice = self._choice(problem, training, models, exploring=False)
         return Belief(encoding, training, choice.models, choice.score(training.pending, rng))
-
-
-@dataclass(frozen=True)
-class KnownCost:
-    """A registered cost function, by its ``name``, over encoded rows."""
-
-    encoding: Encoding
-    name: str
-
-    def __call__(self, x: Array) -> tuple[Array, Array]:
-        """Return the log cost (m,) of rows (m, d), and its gradient (m, d) by differences along
-        continuous columns."""
-        gradient, step = np.zeros_like(x), NUMBERS.cost_difference
-        for place, column in enumerate(self.encoding.columns):
-            if column.values is None and self.encoding.domain.pool is None:
-                up, down = x.copy(), x.copy()
-                up[:, place] = np.minimum(x[:, place] + step, 1.0)
-                down[:, place] = np.maximum(x[:, place] - step, 0.0)
-                apart = up[:, place] - down[:, place]
-                gradient[:, place] = (self._log_costs(up) - self._log_costs(down)) / apart
-        return self._log_costs(x), gradient
-
-    def _log_costs(self, x: Array) -> Array:
-        function, logs = cost_by_name(self.name), np.empty(len(x))
-        for row, config in enumerate(self.encoding.decode(x)):
-            cost = function(config)
-            if not is_finite(cost) or cost <= 0:
-                raise MethodError(
-                    f"cost function {self.name!r} returned {cost!r} for {config}; it must return a"
-                    " number above 0"
-                )
-            logs[row] = math.log(cost)
-        return logs
 
 
 @dataclass(frozen=True)
@@ -355,21 +426,6 @@ class Belief:
     training: Training
     models: Models
     score: BoundAcquisition
-
-
-def explores(losses: Array, patience: int) -> bool:
-    """Return True if the next decision explores: every second one, once ``patience`` trials in
-    order brought no progress.
-
-    Expected improvement trusts its model: it can search the bottom of a local basin forever.
-    Progress is an improvement by more than a hundredth of the way from the best loss to the median.
-    """
-    finite = losses[np.isfinite(losses)]
-    least = NUMBERS.min_progress * float(np.median(finite) - finite.min()) if len(finite) else 0.0
-    best, still = np.inf, 0
-    for loss in losses:
-        best, still = (loss, 0) if loss < best - least else (best, still + 1)
-    return still >= patience and (still - patience) % NUMBERS.explore_every == 0
 
 
 # --- several metrics ------------------------------------------------------------------------------
@@ -465,3 +521,62 @@ def with_weights(record: DecisionRecord, problem: Problem, weights: Array) -> De
     return msgspec.structs.replace(
         record, reason=msgspec.structs.replace(reason, expected=None, weights=drawn)
     )
+
+
+def gain_of_models(
+    models: Models,
+    training: Training,
+    encoding: Encoding,
+    limits: tuple[float, float],
+    rng: np.random.Generator,
+) -> GainLeft:
+    """Return the gain that is left by models of one metric. ``limits``: the trials that are left,
+    and the lower scale of the model (`scrimp.suggesters.prediction_record`). Costs are those of the
+    study where it has any, else one for each trial."""
+    trials, scale = limits
+    loss = models.fitted["loss"]
+    feasible = models.evaluated if models.feasible is None else models.evaluated[models.feasible]
+    if not len(feasible):
+        return GainLeft(math.inf, math.inf)
+    x = _candidates(models, training, encoding, rng)
+    posterior = loss.posterior(x)
+    mean = posterior.mean.mean(axis=1)
+    deviation = np.zeros(len(x)) if posterior.variance is None else np.sqrt(posterior.variance)
+    x = x[most_promising(mean, deviation)]
+    rows = np.vstack([x, training.pending])
+    means = loss.target_units(loss.mean(rows)).mean(axis=1)
+    outcomes = calibrated(_draws(loss, rows, rng), means, scale)
+    for name, model in models.fitted.items():
+        if name.startswith("constraint:"):
+            low, high = models.bands.get(name, (-math.inf, 0.0))
+            drawn = _draws(model, rows, rng)
+            outcomes = np.where((low <= drawn) & (drawn <= high), outcomes, math.inf)
+    best = float(loss.target_units(loss.mean(feasible)).mean(axis=1).min())
+    costs = np.ones(len(x))
+    if "cost" in models.fitted:
+        costs = np.exp(models.fitted["cost"].target_units(models.fitted["cost"].mean(x))[:, 0])
+    # every trial counts once against the number that is left, whatever it costs
+    stated = gain_left(outcomes[:, : len(x)], np.ones(len(x)), best, trials, outcomes[:, len(x) :])
+    per_cost = gain_left(outcomes[:, : len(x)], costs, best, math.inf).per_cost
+    return GainLeft(stated.expected, per_cost)
+
+
+def _draws(model: FittedSurrogate, rows: Array, rng: np.random.Generator) -> Array:
+    """Return joint draws (s, k) of a model at rows (k, d), in the units of its targets."""
+    return model.target_units(model.sample(rows, OUTCOME_DRAWS, rng))
+
+
+def _candidates(
+    models: Models, training: Training, encoding: Encoding, rng: np.random.Generator
+) -> Array:
+    """Return configurations (k, d) that may be tried next."""
+    domain = encoding.domain
+    x = domain.sample(NUMBERS.gain_candidates, rng)
+    if domain.pool is None:
+        best = models.evaluated[
+            np.argsort(models.losses[:, 0], kind="stable")[: NUMBERS.gain_anchors]
+        ]
+        anchors = np.repeat(best, NUMBERS.gain_candidates // max(len(best), 1), axis=0)
+        widths = 0.5 ** rng.uniform(1.0, 7.0, size=(len(anchors), 1))
+        x = np.vstack([x, domain.perturb(anchors, widths * (rng.random(anchors.shape) < 0.5), rng)])
+    return x if training.repeatable else x[~contains_rows(x, training.known)]

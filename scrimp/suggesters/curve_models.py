@@ -29,13 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.encoding.encoding import Encoding
-from scrimp.encoding.training_data import (
-    AtLevels,
-    BudgetRule,
-    EveryReport,
-    Training,
-    training_data,
-)
+from scrimp.encoding.training_data import AtLevels, BudgetRule, EveryReport, Training, training_data
 from scrimp.errors import MethodError, NumericalError
 from scrimp.gp.budget_priors import RESOURCE_KERNELS, ShiftedBudget, budget_prior, config_kernel
 from scrimp.gp.columns import Column
@@ -52,11 +46,10 @@ from scrimp.study_log.history import History
 from scrimp.study_log.trial import Observation, Trial
 from scrimp.suggesters.fit_and_choose import fit_or_restore, loss_names
 from scrimp.surrogates.additive_curves import AdditiveCurves
-from scrimp.surrogates.budget_levels import with_share
+from scrimp.surrogates.budget_levels import IndependentGPs, with_share
 from scrimp.surrogates.deep_curves import DeepCurves
 from scrimp.surrogates.exact_gp import ExactGP, is_record
 from scrimp.surrogates.forest import LevelForests
-from scrimp.surrogates.independent_gps import IndependentGPs
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Surrogate
 from scrimp.surrogates.target_steps import Standardise, Winsorise
 from scrimp.surrogates.target_transform import Transformed
@@ -104,8 +97,7 @@ NUMBERS = CurveModelNumbers()
 FIRST_FIT = SearchSettings(tolerance=NUMBERS.fit_tolerance, iterations=NUMBERS.first_fit_steps)
 
 CurveModelFactory = Callable[[Sequence[Column], tuple[float, ...]], Surrogate]
-"""(columns of the configuration, shares of the full budget at the rungs) -> a model of rows (x,
-share)."""
+"""(columns of the configuration, shares of the budget at the rungs) -> a model of (x, share)."""
 
 
 @dataclass(frozen=True)
@@ -178,8 +170,7 @@ def curve_model(
     levels: tuple[float, ...],
     search: SearchSettings = FIRST_FIT,
 ) -> Surrogate:
-    """Return the model over (x, share of the full budget); ``levels`` are the rungs, the full
-    budget last."""
+    """Return the model over (x, share of the full budget); ``levels``: the rungs, full last."""
     if len(settings.length_scales) == len(columns):
         columns = [
             replace(column, scale=scale)

@@ -66,8 +66,7 @@ class CurveSearchNumbers:
     """Numbers that model-based multi-fidelity methods share, with where they come from."""
 
     random_fraction: float = 0.25
-    """Default share of random configurations with a joint model (benchmarks/notebook.md, "Learning
-    curves")."""
+    """Default share of random configurations with a joint model (notebook, "Learning curves")."""
 
     climbs: int = 4
     """Candidates that a search climbs from; convention."""
@@ -137,8 +136,7 @@ class CurveSearch:
     def without_model(
         self, history: History, count: int, rng: np.random.Generator
     ) -> Suggestion | None:
-        """`first_suggestion`, otherwise random draws with probability `at_random`; None if the model
-        decides."""
+        """`first_suggestion`, or random draws by `at_random`; None if the model decides."""
         first = self.first_suggestion(history, count, rng)
         if first is not None or self.at_random == 0 or rng.random() >= self.at_random:
             return first
@@ -295,8 +293,7 @@ def _maximized(
 
 
 def _anchors(curves: Curves, share: float) -> Array:
-    """The best configurations by the model, or with several metrics some of the front of the
-    models."""
+    """The best configurations by the model, or with several metrics some of its front."""
     means = [AtBudget(model, share).mean(curves.configs)[:, 0] for model in curves.models.values()]
     if len(means) == 1:
         return curves.configs[np.argsort(means[0], kind="stable")[: CHOOSING.anchors]]
@@ -311,8 +308,7 @@ def _climbed_from_draw(
     plan: Plan,
     rng: np.random.Generator,
 ) -> Found:
-    """Climb once from the lowest of independent draws at random rows; empty if all of these are
-    known."""
+    """Climb once from the lowest of independent draws at random rows; empty if all are known."""
     rows = domain.from_unit(rng.random((plan.candidates, domain.dimension)))
     if search.excluded is not None:
         rows = rows[~contains_rows(rows, search.excluded)]
@@ -327,8 +323,7 @@ def _climbed_from_draw(
 
 
 def _random_part(domain: Domain, known: Array, most: int, rng: np.random.Generator) -> Domain:
-    """At most ``most`` random untried rows of a pool: frequent decisions matter more than scoring
-    all of it."""
+    """At most ``most`` random untried rows of a pool, so that decisions stay fast."""
     assert domain.pool is not None
     rows = rng.permutation(len(domain.pool))[: most + len(known)]
     left = domain.pool[rows][~contains_rows(domain.pool[rows], known)]
@@ -347,8 +342,7 @@ def growth_at(
 
 
 def check_of_one_metric(problem: Problem, **settings: tuple[str, str]) -> None:
-    """Raise `MethodError` for settings of one metric, each as (given, usual), if there are
-    several."""
+    """Raise `MethodError` for settings of one metric, as (given, usual), if there are several."""
     for name, (given, usual) in settings.items():
         if problem.several and given != usual:
             raise MethodError(

@@ -172,8 +172,7 @@ class DensitySuggester(Suggester):
 
 @lru_cache(maxsize=16)
 def _encoding(space: Space) -> Encoding:
-    """The encoding of a space; for a pool, that of the space around it, because candidates may lie
-    anywhere."""
+    """The encoding of a space; for a pool that of the space around it: candidates lie anywhere."""
     return Encoding(Space(space.parameters))
 
 
@@ -187,8 +186,7 @@ def encode_existing(encoding: Encoding, configs: Sequence[Config]) -> Array:
 
 @dataclass(frozen=True)
 class Ranking:
-    """The trials compared at budget ``level``, best first; ``avoided`` are ``failed`` and pending
-    ones."""
+    """The trials compared at ``level``, best first; ``avoided`` are failed and pending ones."""
 
     level: float
     trials: tuple[int, ...]

@@ -38,15 +38,11 @@ from scrimp.study_log.decision_record import Expected, Fit, Modelled, Rival
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Problem
 from scrimp.suggesters.model_settings import ModelSettings, loss_model, untransformed
+from scrimp.surrogates.ensembles import PosteriorEnsemble
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.forecast import ForecastColumn, column_of
-from scrimp.surrogates.posterior_ensemble import PosteriorEnsemble
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Surrogate
-from scrimp.surrogates.target_steps import (
-    CapDeviation,
-    CapViolation,
-    Standardise,
-)
+from scrimp.surrogates.target_steps import CapDeviation, CapViolation, Standardise
 from scrimp.surrogates.target_transform import Transformed
 
 
@@ -55,8 +51,7 @@ class FitAndChooseNumbers:
     """Numbers of all decisions by models, with where they come from."""
 
     best_share_kept: int = 4
-    """Beyond ``max_data`` observations, one in this many of those kept is among the best;
-    convention."""
+    """Beyond ``max_data`` observations, one in this many kept is among the best; convention."""
 
     failure_length_scale: float = 0.3
     """Centre of the length-scales of the model of failures, a third of the cube; convention."""
@@ -219,8 +214,7 @@ def _side_models(
 
 
 def length_scales(model: FittedSurrogate, dimension: int) -> Array:
-    """The length-scales of the model along the first ``dimension`` columns, bounded, for scaling a
-    search."""
+    """The model's length-scales along the first ``dimension`` columns, bounded, for a search."""
     scales = model.length_scales[:dimension]
     known = np.where(np.isnan(scales), NUMBERS.usual_length_scale, scales)
     return known.clip(NUMBERS.min_length_scale, NUMBERS.max_length_scale)
@@ -353,20 +347,18 @@ class Choice:
     seed: int | None = None
 
     def best(self, count: int, rng: np.random.Generator) -> tuple[list[Config], Modelled | None]:
-        """Return ``count`` configurations, each with the earlier ones pending, and the reason for the
-        first."""
+        """Return ``count`` configurations, each with earlier ones pending, and the reason."""
 
         def find(pending: Array) -> Found:
             score = self.score(pending, rng)
             drawn = rng if self.seed is None else np.random.default_rng(self.seed)
-            return maximize_acquisition(score, self.encoding.domain, drawn, self._search(pending))
+            return maximize_acquisition(score, self.encoding.domain, drawn, self.search(pending))
 
         loss = self.models.fitted["loss"] if self.loss is None else self.loss
         return best_in_turn(self.encoding, self.training.pending, count, find, loss)
 
     def score(self, pending: Array, rng: np.random.Generator) -> BoundAcquisition:
-        """Bind the acquisition to the models, averaged over the possible outcomes of running
-        evaluations."""
+        """Bind the acquisition to the models, averaged over outcomes of running evaluations."""
         fitted = dict(self.models.fitted)
         uncertain = self.models.evaluated[:0]
         if self.loss is not None:
@@ -406,7 +398,7 @@ class Choice:
         rows = self.models.evaluated if feasible is None else self.models.evaluated[feasible]
         return uncertain_rows(objectives, rows, rng) if len(rows) else nothing
 
-    def _search(self, pending: Array) -> Search:
+    def search(self, pending: Array) -> Search:
         """Search around the best evaluations, without known configurations. With several metrics
         length-scales are the geometric mean over their models."""
         models, training, dimension = self.models, self.training, self.encoding.dimension
@@ -427,8 +419,7 @@ class Choice:
 
 
 def noise_share(model: FittedSurrogate) -> float:
-    """The noise variance of an observation, learned and reported, as a share of the variance of the
-    losses."""
+    """The noise variance of an observation, as a share of the variance of the losses."""
     told = model.data.noise
     known = 0.0 if told is None or not len(told) else float(told.mean())
     return (model.noise_variance + known) / max(float(np.var(model.data.y)), 1e-12)
@@ -453,8 +444,7 @@ def lonely_rows(losses: Array, most: int) -> NDArray[np.intp]:
 
 
 def reason_of(loss: FittedSurrogate, found: Found, decoded: list[Config]) -> Modelled:
-    """Return the reason for the chosen point: its score, the loss that the model expects, and its
-    rivals."""
+    """Return the reason for the chosen point: its score, the expected loss, and its rivals."""
     posterior = loss.posterior(found.x[:1])
     deviation = 0.0 if posterior.variance is None else float(np.sqrt(posterior.variance[0]))
     around = posterior.mean[0, 0] + deviation * np.array([0.0, -2.0, 2.0])

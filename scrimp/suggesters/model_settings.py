@@ -5,9 +5,14 @@
 A known cost of configurations is registered by name, as an alternative to a model of the cost.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
+from scrimp.checks import is_finite
+from scrimp.encoding.encoding import Encoding
 from scrimp.errors import MethodError
 from scrimp.gp.columns import Column
 from scrimp.gp.hyperparameters import Flat, Hyperparameter
@@ -19,10 +24,10 @@ from scrimp.gp.warping import Warped
 from scrimp.json_values import Config
 from scrimp.plugins.catalog import Catalog
 from scrimp.plugins.settings import at_least, between, check_settings, choices, handed_in, setting
+from scrimp.surrogates.ensembles import PosteriorEnsemble
 from scrimp.surrogates.exact_gp import NOISE, ExactGP
 from scrimp.surrogates.named_surrogates import OWN_MODEL, surrogate_by_name
-from scrimp.surrogates.posterior_ensemble import PosteriorEnsemble
-from scrimp.surrogates.surrogate import Surrogate
+from scrimp.surrogates.surrogate import Array, Surrogate
 from scrimp.surrogates.target_steps import (
     GaussianCopula,
     Standardise,
@@ -34,6 +39,10 @@ from scrimp.surrogates.target_transform import ChosenTransform, Transformed
 
 REFIT_SHARE = 0.05
 """Hyperparameters are fitted again once this share of further observations has come (convention)."""
+
+COST_DIFFERENCE = 0.005
+"""Step, as a share of the range, over which the slope of a known cost is measured; wide enough for
+integers of more than a thousand values (convention)."""
 
 _POWER = (Standardise(), YeoJohnson(), Standardise())
 
@@ -56,6 +65,39 @@ def register_cost(name: str, function: Callable[[Config], float]) -> None:
 def cost_by_name(name: str) -> Callable[[Config], float]:
     """Return the cost function of that name."""
     return _COSTS[name]
+
+
+@dataclass(frozen=True)
+class KnownCost:
+    """A registered cost function, by its ``name``, over encoded rows."""
+
+    encoding: Encoding
+    name: str
+
+    def __call__(self, x: Array) -> tuple[Array, Array]:
+        """Return the log cost (m,) of rows (m, d), and its gradient (m, d) by differences along
+        continuous columns."""
+        gradient, step = np.zeros_like(x), COST_DIFFERENCE
+        for place, column in enumerate(self.encoding.columns):
+            if column.values is None and self.encoding.domain.pool is None:
+                up, down = x.copy(), x.copy()
+                up[:, place] = np.minimum(x[:, place] + step, 1.0)
+                down[:, place] = np.maximum(x[:, place] - step, 0.0)
+                apart = up[:, place] - down[:, place]
+                gradient[:, place] = (self._log_costs(up) - self._log_costs(down)) / apart
+        return self._log_costs(x), gradient
+
+    def _log_costs(self, x: Array) -> Array:
+        function, logs = cost_by_name(self.name), np.empty(len(x))
+        for row, config in enumerate(self.encoding.decode(x)):
+            cost = function(config)
+            if not is_finite(cost) or cost <= 0:
+                raise MethodError(
+                    f"cost function {self.name!r} returned {cost!r} for {config}; it must return a"
+                    " number above 0"
+                )
+            logs[row] = math.log(cost)
+        return logs
 
 
 WITH_OWN_MODEL = ("surrogate", (OWN_MODEL,))

@@ -28,7 +28,7 @@ from scrimp.study_log.trial import Trial
 
 Array = NDArray[np.float64]
 
-LATEST = 30
+COUNTED_DECISIONS = 30
 """Decisions that count: a model changes as it learns. Convention."""
 
 PRIOR_DECISIONS = 10.0
@@ -43,7 +43,9 @@ class _Predictions:
     """Expectations of decisions and the trials they belong to, the latest last."""
 
     pending: Expected | None = None
-    made: deque[tuple[int, Expected]] = field(default_factory=lambda: deque(maxlen=4 * LATEST))
+    made: deque[tuple[int, Expected]] = field(
+        default_factory=lambda: deque(maxlen=4 * COUNTED_DECISIONS)
+    )
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def lower_scale(history: History) -> float:
         found = _outcome(history.trials[number], expected.step)
         if found is not None and expected.low is not None and expected.low < expected.loss:
             surprises.append(2.0 * (found - expected.loss) / (expected.loss - expected.low))
-        if len(surprises) == LATEST:
+        if len(surprises) == COUNTED_DECISIONS:
             break
     below = np.clip(surprises, -MAX_DEVIATIONS, 0.0)
     known = PRIOR_DECISIONS + len(surprises)

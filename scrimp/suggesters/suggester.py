@@ -38,8 +38,7 @@ class PastKnowledge(ABC):
 
     @abstractmethod
     def length_scales(self) -> tuple[float, ...]:
-        """The expected length-scale along each column of an encoded configuration (d,); empty
-        without any."""
+        """The expected length-scale along each column of an encoded configuration (d,), if any."""
 
     @abstractmethod
     def curves(self) -> Sequence[tuple[float, ...]]:
@@ -79,8 +78,7 @@ class ForecastPoints:
     levels: tuple[float, ...] = ()
 
     def check_full(self, problem: Problem) -> None:
-        """Raise `MethodError` for budgets other than the full one, for methods whose model has no
-        budgets."""
+        """Raise `MethodError` for budgets other than the full one, if the model has none."""
         for budget in self.budgets.tolist():
             if problem.budget is not None and budget != problem.full_budget:
                 raise MethodError(

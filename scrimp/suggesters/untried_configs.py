@@ -220,8 +220,7 @@ class QuasiRandomSuggester(Suggester):
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
-        """Return the next ``count`` configurations of the sequence, and random ones if it has no
-        more."""
+        """Return the next ``count`` configurations of the sequence, then random ones."""
         del request
         configs = sobol_fresh(history, count)
         record = EMPTY_RECORD if configs else DecisionRecord(reason=DrawnAtRandom())
@@ -289,8 +288,7 @@ class GridSuggester(Suggester):
 
 
 class Walk:
-    """A walk over the grid of a space: known configurations, the next ones, and the rest of the
-    grid."""
+    """A walk over the grid of a space: known configurations, the next ones, and the rest."""
 
     def __init__(self, known: Known, resolution: int | dict[str, int] | None) -> None:
         self.known = known
@@ -359,6 +357,19 @@ def guess(history: History) -> Config | None:
     except ConfigError:
         active = space.active(space.defaults | guessed)
         return space.complete({name: guessed[name] for name in guessed if name in active}, rng)
+
+
+def centre(history: History) -> Config:
+    """The defaults of the parameters, completed by the middle of their ranges; in a pool, the nearest
+    member."""
+    known = history.derive(KNOWN)
+    space, defaults = known.space, known.space.defaults
+    point = [
+        space[name].to_unit(defaults[name]) if name in defaults else 0.5 for name in space.searched
+    ]
+    if isinstance(space, Pool):
+        return nearest_fresh(known, np.array([point]))[0]
+    return space.from_units(np.array([point]))[0]
 
 
 def _distance(space: Space, config: Config, guessed: Config) -> float:

@@ -358,15 +358,13 @@ class FittedAdditiveCurves(FittedSurrogate):
         return OwnCurves(mean, variance, curve, step, shift, roots)
 
     def _cross(self, own: "OwnCurves", cross: Array) -> Array:
-        """Return covariances with the ends (m, n); rows of observed curves have more with their own
-        end."""
+        """Return covariances with the ends (m, n); observed curves have more with their own end."""
         seen = np.flatnonzero(own.curve < len(self.observed.configs))
         cross[seen, own.curve[seen]] += own.shift[seen]
         return cross
 
     def _own_covariance(self, own: "OwnCurves") -> Array:
-        """Return the posterior covariance (m, m) of the rows' own curves: zero between
-        configurations."""
+        """Return the posterior covariance (m, m) of the rows' own curves: zero between curves."""
         covariance = np.where(
             own.curve[:, None] == own.curve, self.moments.latent[np.ix_(own.step, own.step)], 0.0
         )

@@ -153,8 +153,7 @@ class DeepKernel(Kernel):
         ]
 
     def embed(self, x: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
-        """Return features (n, width) of rows x, and pull(d) -> gradients of the weights (p,) and of
-        x (n, d + 1)."""
+        """Return features (n, width) of rows x, and pull(d) -> gradients of weights and x."""
         first, first_bias, kernel, kernel_bias, second, second_bias = self._matrices
         z = self.features(x)
         before = z @ first + first_bias
@@ -213,8 +212,7 @@ class DeepKernel(Kernel):
 
 
 def _pooled(curves: Array, kernel: Array, bias: Array) -> tuple[Array, NDArray[np.float64]]:
-    """Return the largest response of each channel along the curves (n, L), as (n, c), and its
-    window (n, c, w)."""
+    """Return the largest response of each channel along the curves (n, c), and its window."""
     padded = np.pad(curves, ((0, 0), (0, max(CURVE_WINDOW - curves.shape[1], 0))))
     # windows (n, P, w), best (n, c)
     windows = np.lib.stride_tricks.sliding_window_view(padded, CURVE_WINDOW, axis=1)
@@ -227,8 +225,7 @@ def _pooled(curves: Array, kernel: Array, bias: Array) -> tuple[Array, NDArray[n
 
 @dataclass(frozen=True, eq=False)
 class DeepCurves(Surrogate):
-    """``columns`` of the configuration; the budget is the column after them. Targets must be
-    standardised."""
+    """``columns`` of the configuration, then the budget; targets must be standardised."""
 
     columns: Sequence[Column]
     search: SearchSettings = field(default_factory=SearchSettings)

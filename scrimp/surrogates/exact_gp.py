@@ -165,8 +165,7 @@ def check_finite(data: Data) -> None:
 
 @dataclass(frozen=True, eq=False)
 class FittedGP(FittedSurrogate):
-    """A Gaussian process given data: hyperparameters, the factor (n, n) and the whitened residuals
-    (n, F)."""
+    """A Gaussian process given data: hyperparameters, factor (n, n), whitened residuals (n, F)."""
 
     prior: Prior
     noise: float

@@ -214,8 +214,7 @@ class _Trees:
 
 @dataclass(frozen=True, eq=False)
 class FittedLevelForests(FittedSurrogate):
-    """Forests by level and fantasy, grown from one ``seed``; the variance is the average over
-    fantasies."""
+    """Forests by level and fantasy, grown from one ``seed``; the variance is an average."""
 
     levels: tuple[float, ...]
     observed: Data

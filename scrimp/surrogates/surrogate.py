@@ -27,8 +27,7 @@ from scrimp.json_values import Json, JsonObject
 Array = NDArray[np.float64]
 
 PosteriorPullback = Callable[[Array, Array], Array]
-"""pull(d_mean (m, F), d_variance (m,)) -> d_x (m, d), for a function of the m posterior
-marginals."""
+"""pull(d_mean (m, F), d_variance (m,)) -> d_x (m, d), for a function of m marginals."""
 
 
 @dataclass(frozen=True)
@@ -89,8 +88,7 @@ class FittedSurrogate(ABC):
 
     @abstractmethod
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
-        """Return the marginals at x (m, d) and the chain rule from them back to x. Row i depends on
-        x[i] only."""
+        """Return the marginals at x (m, d) and the chain rule to x; row i depends on x[i]."""
 
     @abstractmethod
     def condition(self, data: Data) -> "FittedSurrogate":
@@ -98,8 +96,7 @@ class FittedSurrogate(ABC):
 
     @abstractmethod
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
-        """Draw the noise-free function jointly at x (m, d), ``count`` times, as (count, m). Needs F =
-        1."""
+        """Draw the noise-free function jointly at x (m, d), as (count, m). Needs F = 1."""
 
     def model_units(self, data: Data) -> Data:
         """Convert observations, in the units given to `fit`, to model units."""
@@ -120,8 +117,7 @@ class FittedSurrogate(ABC):
 
     @property
     def members(self) -> tuple["FittedSurrogate", ...]:
-        """The models to average a decision over: this one, or one per posterior sample of the
-        hyperparameters."""
+        """The models to average a decision over: this one, or one per sample of hyperparameters."""
         return (self,)
 
     @property
@@ -152,8 +148,7 @@ class Surrogate(ABC):
     def fit(
         self, data: Data, rng: np.random.Generator, start: Mapping[str, Json] | None = None
     ) -> FittedSurrogate:
-        """Fit the hyperparameters to ``data``, starting from the ``state`` of an earlier fit if there
-        is one."""
+        """Fit the hyperparameters to ``data``, from the ``state`` of an earlier fit if any."""
 
     @abstractmethod
     def restore(self, data: Data, state: JsonObject) -> FittedSurrogate:

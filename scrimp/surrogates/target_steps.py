@@ -322,8 +322,7 @@ class _LearnedYeoJohnson(LearnedStep):
 
 @dataclass(frozen=True)
 class CapViolation(TargetStep):
-    """z = min(y, cap) with the larger of the caps that `Winsorise` finds for y and for |y|, and at
-    least 0."""
+    """z = min(y, cap), the larger of the caps that `Winsorise` finds for y and |y|, at least 0."""
 
     def learn(self, y: Array) -> LearnedStep:
         cap = max(_fence(y), _fence(np.abs(y)))

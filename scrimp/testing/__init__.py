@@ -6,7 +6,7 @@
         def acquisition(self):
             return Mine()
 
-Each is imported when it is first used, because that of spaces needs Hypothesis.
+Each is imported when it is first used, because the one for spaces needs Hypothesis.
 """
 
 import importlib
@@ -16,10 +16,9 @@ if typing.TYPE_CHECKING:
     from scrimp.testing.acquisitions import AcquisitionBattery, random_posterior
     from scrimp.testing.executors import ExecutorBattery
     from scrimp.testing.models import KernelBattery, SurrogateBattery, TargetStepBattery
-    from scrimp.testing.policies import PolicyBattery, SchedulerBattery
+    from scrimp.testing.policies import PolicyBattery, SchedulerBattery, SuggesterBattery
     from scrimp.testing.spaces import SpaceBattery
-    from scrimp.testing.storages import DurableStorageBattery, StorageBattery
-    from scrimp.testing.suggesters import SuggesterBattery
+    from scrimp.testing.storages import DurableStorageBattery, ServedStoreBattery, StorageBattery
 
 __all__ = [
     "AcquisitionBattery",
@@ -28,6 +27,7 @@ __all__ = [
     "KernelBattery",
     "PolicyBattery",
     "SchedulerBattery",
+    "ServedStoreBattery",
     "SpaceBattery",
     "StorageBattery",
     "SuggesterBattery",
@@ -40,10 +40,9 @@ _HOMES = {
     "acquisitions": "AcquisitionBattery random_posterior",
     "executors": "ExecutorBattery",
     "models": "KernelBattery SurrogateBattery TargetStepBattery",
-    "policies": "PolicyBattery SchedulerBattery",
+    "policies": "PolicyBattery SchedulerBattery SuggesterBattery",
     "spaces": "SpaceBattery",
-    "storages": "DurableStorageBattery StorageBattery",
-    "suggesters": "SuggesterBattery",
+    "storages": "DurableStorageBattery ServedStoreBattery StorageBattery",
 }
 """The names in each module."""
 

@@ -32,7 +32,7 @@ from scrimp.acquisition.acquisition import (
 from scrimp.json_values import JsonObject
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback
 
-DIMENSION = 3
+TEST_DIMENSION = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +192,7 @@ class AcquisitionBattery(ABC):
 
     def models(self) -> Mapping[str, FittedSurrogate]:
         """Return the models it needs, by name, over three inputs."""
-        return {"loss": random_posterior(seed=1, d=DIMENSION)}
+        return {"loss": random_posterior(seed=1, d=TEST_DIMENSION)}
 
     def context(self, models: Mapping[str, FittedSurrogate]) -> Context:
         """Return the context it needs."""
@@ -220,7 +220,7 @@ class AcquisitionBattery(ABC):
 
     def rows(self, count: int, seed: int = 3) -> Array:
         """Return inputs (count, 3) inside the unit cube."""
-        return np.random.default_rng(seed).uniform(0.05, 0.95, (count, DIMENSION))
+        return np.random.default_rng(seed).uniform(0.05, 0.95, (count, TEST_DIMENSION))
 
     def test_gives_one_finite_score_per_row(self) -> None:
         for bound in (self.bound(), self.with_fantasies(), self.with_members()):
@@ -277,8 +277,7 @@ class AcquisitionBattery(ABC):
             assert (np.diff(acquisition.alpha(mean, std, np.zeros(1))[:, 0]) <= 0.0).all()
 
     def test_averages_are_averages(self) -> None:
-        """Average scores over fantasies and posterior samples; average their exponentials where
-        they are logarithms."""
+        """Average scores over fantasies; average their exponentials where they are logarithms."""
         bound, x = self.with_fantasies(), self.rows(7)
         if isinstance(bound, FantasyAverage):
             terms = bound.terms(x)

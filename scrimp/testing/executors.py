@@ -21,7 +21,7 @@ from scrimp.executors.live_trial import LiveTrial
 from scrimp.json_values import Config
 from scrimp.study_log.events import Ended, Event, Reported
 
-FULL = 4.0
+FULL_BUDGET = 4.0
 
 
 def run_script(trial: LiveTrial) -> None:
@@ -83,7 +83,7 @@ class ExecutorBattery(ABC):
         return {"fails": fails}
 
     def assignment(
-        self, trial: int, end: float = FULL, begin: float = 0.0, fails: bool = False
+        self, trial: int, end: float = FULL_BUDGET, begin: float = 0.0, fails: bool = False
     ) -> Assignment:
         """Return an assignment; a later ``begin`` makes it the second attempt."""
         return Assignment(trial, self.config(fails), 2 if begin else 1, begin, end)
@@ -102,9 +102,8 @@ class ExecutorBattery(ABC):
         assert times == sorted(times) and executor.busy == 0
 
     def test_a_later_grant_is_another_attempt(self, executor: Executor) -> None:
-        """End where the grant ends; without a checkpoint a trial may start again from the
-        beginning."""
-        events = happened(executor, [self.assignment(10, FULL, begin=2.0)])
+        """End where the grant ends; without a checkpoint a trial may start from the beginning."""
+        events = happened(executor, [self.assignment(10, FULL_BUDGET, begin=2.0)])
         reports = [event for event in events if isinstance(event, Reported)]
         assert {event.attempt for event in reports} == {2}
         assert [event.step for event in reports][-2:] == [3.0, 4.0] and len(reports) in (2, 4)
@@ -112,7 +111,7 @@ class ExecutorBattery(ABC):
     def test_a_trial_that_is_stopped_says_no_more(self, executor: Executor) -> None:
         events = happened(executor, [self.assignment(20)], stop_at=2.0)
         assert [event.step for event in events if isinstance(event, Reported)] == [1.0, 2.0]
-        assert len(happened(executor, [self.assignment(21)])) == FULL
+        assert len(happened(executor, [self.assignment(21)])) == FULL_BUDGET
 
     def test_a_failure_ends_its_trial_and_nothing_else(self, executor: Executor) -> None:
         events = happened(executor, [self.assignment(30, fails=True), self.assignment(31)])

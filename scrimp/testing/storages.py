@@ -17,13 +17,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 import pytest
 
 from scrimp.errors import Conflict, StorageError, StudyError
+from scrimp.storage.event_json import decode, encode
 from scrimp.storage.leases import Lease
-from scrimp.storage.store import EventStore, Storage
+from scrimp.storage.store import MAX_PAGE_EVENTS, EventStore, ServedStore, Storage
 from scrimp.study_log import events as happened
 from scrimp.study_log.decision_record import DecisionRecord
 from scrimp.study_log.events import (
@@ -418,3 +420,67 @@ class DurableStorageBattery(StorageBattery):
         with context.Pool(3) as pool:
             won = pool.starmap(decide, [(store, taker, 12) for taker in range(3)], chunksize=1)
         check_race(store.read(), won, 12)
+
+
+class ServedStoreBattery:
+    """Tests for storages that a server can offer, besides those of `DurableStorageBattery`."""
+
+    @pytest.fixture
+    def log(self, storage: Storage) -> ServedStore:
+        """A study in the storage."""
+        store = storage.create("served", [first_event("served")])
+        assert isinstance(store, ServedStore)
+        return store
+
+    def test_a_batch_is_stored_once_under_its_key(self, storage: Storage, log: ServedStore) -> None:
+        key, other = uuid4(), uuid4()
+        assert log.batch(key) is None
+        assert log.append_once(key, [report_of(0), report_of(1)]) == 3
+        assert log.append([report_of(2)]) == 4
+        again = storage.open("served")
+        assert isinstance(again, ServedStore)
+        assert again.append_once(key, [report_of(0), report_of(1)]) == 3
+        assert again.append_once(other, [report_of(0), report_of(1)]) == 6
+        assert again.batch(key) == [report_of(0), report_of(1)] and len(log.read()) == 6
+
+    def test_a_decision_is_taken_once_under_its_key(self, log: ServedStore) -> None:
+        key = uuid4()
+        assert [log.append_once(key, [report_of(0)], decision=0) for _ in "ab"] == [2, 2]
+        with pytest.raises(Conflict):
+            log.append_once(uuid4(), [report_of(1)], decision=0)
+        assert log.read(1) == [report_of(0)]
+
+    def test_keys_of_studies_are_apart(self, storage: Storage, log: ServedStore) -> None:
+        other = storage.create("other", [first_event("other")])
+        assert isinstance(other, ServedStore)
+        key = uuid4()
+        assert [each.append_once(key, [report_of(0)]) for each in (log, other)] == [2, 2]
+
+    def test_pages_of_a_log(self, log: ServedStore) -> None:
+        events = [report_of(number) for number in range(7)]
+        log.append(events[:4])
+        log.append(events[4:])
+        for start in range(10):
+            lines, length = log.page(start)
+            assert length == 8 and lines == encode(log.read(start))
+
+    def test_a_long_log_has_several_pages(self, log: ServedStore) -> None:
+        count = MAX_PAGE_EVENTS + 10
+        for _ in range(11):
+            log.append([report_of(0)] * (count // 11))
+        found, length = log.page(0)
+        while len(found) < length:
+            lines, length = log.page(len(found))
+            assert lines
+            found += lines
+        assert decode(found, "served") == log.read()
+
+    def test_an_identity_belongs_to_one_study(self, storage: Storage, log: ServedStore) -> None:
+        opened = storage.open("served")
+        assert isinstance(opened, ServedStore) and opened.identity == log.identity
+        storage.delete("served")
+        again = storage.create("served", [first_event("served")])
+        assert isinstance(again, ServedStore) and again.identity != log.identity
+        for use in (lambda: log.page(0), lambda: log.append_once(uuid4(), [report_of(0)])):
+            with pytest.raises(StudyError, match="was deleted"):
+                use()

@@ -55,8 +55,8 @@ from scrimp.acquisition.improvement import (
 )
 from scrimp.gp.cholesky import cholesky
 from scrimp.json_values import JsonObject
+from scrimp.surrogates.ensembles import LinearEnsemble
 from scrimp.surrogates.exact_gp import FittedGP
-from scrimp.surrogates.linear_ensemble import LinearEnsemble
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback
 from scrimp.surrogates.target_transform import FittedTransformed
 from scrimp.transfer.past import SourceModels
@@ -87,8 +87,7 @@ NUMBERS = CombinationNumbers()
 
 @dataclass(frozen=True, eq=False)
 class _Ensemble(FittedSurrogate):
-    """The model of the new study ``target``, past models, and weights (M + 1,), the new study's
-    last."""
+    """The model of the new study ``target``, past models, and weights (M + 1,), its own last."""
 
     target: FittedSurrogate
     sources: SourceModels
@@ -311,8 +310,7 @@ class ExpertProduct(_Ensemble):
 
 
 def _correlated_alike(own: Posterior, variance: Array) -> Array:
-    """The covariance (m, m) with these variances (m,) and the correlations of the new study's
-    model."""
+    """The covariance (m, m) with these variances (m,) and the correlations of the target."""
     assert own.covariance is not None and own.variance is not None
     ratio = np.sqrt(variance / np.maximum(own.variance, MIN_VARIANCE))
     return np.asarray(own.covariance * ratio[:, None] * ratio)
@@ -351,8 +349,7 @@ class MixedImprovement(Acquisition):
 
 @dataclass(frozen=True, eq=False)
 class BoundMixedImprovement(FantasyAverage):
-    """The mixture with its incumbents: eta (M,) of past models; ``own`` has those of the new
-    study."""
+    """The mixture with its incumbents: eta (M,) of past models, ``own`` of the new study."""
 
     mixture: MixedImprovement
     target: FittedSurrogate
@@ -385,8 +382,7 @@ class BoundMixedImprovement(FantasyAverage):
         )
 
     def _log_weights(self, variances: Array, own: Array | None) -> tuple[Array, Array]:
-        """Log weights of past models (m or 1, U) and of the new study (m or 1, 1), not
-        normalised."""
+        """Log weights of past models (m or 1, U) and of the new study (m or 1, 1), unnormalised."""
         weights = self.mixture.weights
         with np.errstate(divide="ignore"):
             past = np.log(weights[self._used])[None]

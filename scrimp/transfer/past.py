@@ -76,8 +76,7 @@ class ManyModelsNumbers:
     min_observations_for_common_points: int = 3000
     """Observations of all studies together below which exact means are fast enough."""
     max_observations_for_exact_means: int = 8000
-    """Observations above which even stacked means are too slow, so that common points need to
-    explain less."""
+    """Observations above which stacked means are too slow: common points need to explain less."""
     min_explained: float = 0.98
     """Variance of each mean that common points must explain on points held back (median)."""
     min_explained_of_many: float = 0.9
@@ -249,8 +248,7 @@ class SourceModels:
         return len(self.models)
 
     def in_units(self, normaliser: Normaliser, present: Units) -> "SourceModels":
-        """Return the models in the units of the new study's model, which ``normaliser`` converts
-        to ``present``."""
+        """Return the models in the units ``present`` of the new study, by ``normaliser``."""
         if normaliser.kind == "own":
             return self
         units = []
@@ -449,8 +447,7 @@ class Past(PastKnowledge):
 
     @cached_property
     def each_metric(self) -> tuple["Past", ...]:
-        """For each of m metrics the studies from which something can be learned about it, with that
-        metric alone."""
+        """For each of m metrics the studies that teach about it, with that metric alone."""
         if self.metrics == 1:
             return (self,)
         return tuple(

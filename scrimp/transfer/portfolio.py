@@ -134,8 +134,7 @@ def agreement_weights(predicted: Array, losses: Array, rate: float = NUMBERS.rat
 
 
 def _error_weights(wrong: Array, count: int, rate: float) -> Array:
-    """Weights (M,) by discordant pairs (M,) among ``count`` results: exp(-rate (wrong - fewest) /
-    (n - 1))."""
+    """Weights (M,) by discordant pairs (M,) of ``count``: exp(-rate (wrong - fewest) / (n - 1))."""
     weights = np.exp(-rate * (wrong - wrong.min()) / (count - 1))
     return np.asarray(weights / weights.sum())
 
@@ -144,8 +143,7 @@ def _error_weights(wrong: Array, count: int, rate: float) -> Array:
 
 
 def next_of_portfolio(scaled: Array, best: Array, weights: Array, free: Mask) -> tuple[int, float]:
-    """The candidate with the highest gain over ``best`` (M,) among those that are ``free`` (C,),
-    and its gain."""
+    """The ``free`` candidate (C,) with the highest gain over ``best`` (M,), and its gain."""
     gains = np.maximum(best - scaled, 0.0) @ weights
     gains[~free] = -1.0
     chosen = int(np.argmax(gains))
@@ -314,8 +312,8 @@ class FrontPortfolio:
         return found
 
     def next(self, taken: Mask, weights: Array) -> int | None:
-        """The candidate that adds most to the hypervolume of those that are ``taken`` (C,), in the
-        mean by ``weights`` (M,); None if nothing is gained."""
+        """The candidate that adds most to the hypervolume of those that are ``taken`` (C,), on
+        average, weighted by ``weights`` (M,); None if nothing is gained."""
         gains = np.zeros(len(taken))
         for losses, whole, weight in zip(self.scaled, self.whole, weights, strict=True):
             gains += weight * _added(losses, losses[taken]) / max(whole, 1e-12)

@@ -259,8 +259,7 @@ class SourceFit:
         return ExactGP(MeanAndKernel(kernel, None), NOISE_PRIOR, search)
 
     def _data(self, study: SourceStudy, steps: Sequence[TargetStep], most: int) -> Data:
-        """At most ``most`` observations, always the same ones; targets are normalised over the
-        whole study."""
+        """At most ``most`` observations, always the same; targets are normalised over the study."""
         z, _ = _normalised(study.y, steps)
         rows = np.arange(len(z))
         if len(z) > most:

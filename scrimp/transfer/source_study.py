@@ -32,7 +32,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.acquisition.domain import INACTIVE
+from scrimp.acquisition.domain import INACTIVE_VALUE
 from scrimp.checks import is_number
 from scrimp.encoding.encoding import Encoding
 from scrimp.errors import StudyError
@@ -50,7 +50,7 @@ MIN_TRIALS_AT_BUDGET = 8
 MIN_RELATIVE_SPREAD = 1e-12
 """Range of losses, relative to their size, below which they are all the same (rounding)."""
 
-_ABSENT = -1e9
+_ABSENT_PLACE = -1e9
 """Place of a parameter that did not exist in a trial: far from all values."""
 
 
@@ -173,7 +173,7 @@ def aligned(history: History, problem: Problem, encoding: Encoding) -> SourceStu
     columns = tuple(column for column, place in enumerate(places) if place is not None)
     if not columns:
         raise Unusable(_refusal(name, None, "it shares no parameter with this study"))
-    unknown = np.full(len(configs), INACTIVE)
+    unknown = np.full(len(configs), INACTIVE_VALUE)
     x = np.stack([unknown if place is None else place for place in places], axis=1)
     x, usable = _conditioned(x, encoding, columns)
     told = tuple(taught.values()) if problem.several else ()
@@ -243,8 +243,7 @@ def _has(point: Observation, metric: int) -> bool:
 
 
 def shared_share(past: Problem, problem: Problem) -> float:
-    """The share of the searched parameters of ``problem`` that the past one has with the same
-    type."""
+    """The share of searched parameters of ``problem`` that the past one has with the same type."""
     searched = problem.space.searched
     shared = sum(_alike(past.space.get(name), problem.space[name]) for name in searched)
     return shared / len(searched)
@@ -273,11 +272,11 @@ def _places(
     name: str, history: History, encoding: Encoding, configs: Sequence[Mapping[str, Scalar]]
 ) -> Array | None:
     """The past study's values of one parameter on the unit interval (n,); NaN where the new space
-    has no place for them, `_ABSENT` where it did not exist; None if nothing has a place."""
+    has no place for them, `_ABSENT_PLACE` where it did not exist; None if nothing has a place."""
     present = encoding.space[name]
     if not _alike(history.problem.space.get(name), present):
         return None
-    found = np.full(len(configs), _ABSENT)
+    found = np.full(len(configs), _ABSENT_PLACE)
     rows = [row for row, config in enumerate(configs) if name in config]
     found[rows] = _units(present, [configs[row][name] for row in rows])
     return None if np.isnan(found).all() else found
@@ -313,15 +312,15 @@ def _conditioned(
     active = encoding.domain.active(x)
     for column in columns:
         if judged[column]:
-            x[~active[:, column], column] = INACTIVE
-        absent = x[:, column] == _ABSENT
+            x[~active[:, column], column] = INACTIVE_VALUE
+        absent = x[:, column] == _ABSENT_PLACE
         parameter = encoding.space[encoding.space.searched[column]]
         if parameter.default is not None:
             x[absent, column] = parameter.to_unit(parameter.default)
         elif judged[column]:
             x[absent, column] = math.nan
         else:
-            x[absent, column] = INACTIVE
+            x[absent, column] = INACTIVE_VALUE
     return x, np.asarray(~np.isnan(x).any(axis=1))
 
 

@@ -162,8 +162,7 @@ class TaskBasis:
     def blocks_and_pullback(
         self, x1: Array, x2: Array
     ) -> tuple[Array, Blocks, Callable[[Array, Array, Array], Array]]:
-        """m(x1), the blocks, and pull(dm (n,), d_cross (4, n, m), d_variance (4, n)) -> gradient of
-        x1 (n, d)."""
+        """m(x1), the blocks, and pull(dm, d_cross (4, n, m), d_variance (4, n)) -> d_x1 (n, d)."""
         means, back = self.sources.means_and_pullback(x1)
         (m1, a1), (m2, a2) = _directions(means), self.directions(x2)
         residual, pull_residual = self.residual.cross_and_pullback(x1, x2)

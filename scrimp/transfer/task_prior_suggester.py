@@ -58,9 +58,9 @@ from scrimp.suggesters.bayesian import NUMBERS as BAYESIAN
 from scrimp.suggesters.bayesian import (
     BayesianSuggester,
     expected_of_each,
-    explores,
     hypervolume_acquisition,
 )
+from scrimp.suggesters.experts import explores
 from scrimp.suggesters.fit_and_choose import (
     Choice,
     Models,
@@ -318,8 +318,7 @@ class TaskPriorSuggester(Suggester):
         return task_acquisition(posterior, lessons.portfolio.rows, self.early if small else 0.0)
 
     def _is_stuck(self, problem: Problem, training: Training) -> bool:
-        """True if this decision explores, since nothing has improved for ``patience`` trials; never
-        with noise."""
+        """True if this decision explores: no progress for ``patience`` trials; never with noise."""
         if self.patience <= 0 or problem.noisy:
             return False
         losses = np.where(training.failed, np.inf, training.y[:, 0])

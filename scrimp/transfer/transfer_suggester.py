@@ -46,12 +46,7 @@ from scrimp.plugins.settings import (
 from scrimp.study_log.decision_record import DecisionRecord, FromPortfolio, Sources, SpreadOut
 from scrimp.study_log.history import History
 from scrimp.suggesters.bayesian import BayesianSuggester
-from scrimp.suggesters.fit_and_choose import (
-    Choice,
-    Models,
-    fit_models,
-    forecast_columns,
-)
+from scrimp.suggesters.fit_and_choose import Choice, Models, fit_models, forecast_columns
 from scrimp.suggesters.model_settings import ModelSettings
 from scrimp.suggesters.suggester import (
     ForecastPoints,
@@ -154,8 +149,7 @@ class TransferSuggester(Suggester):
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
-        """The best configurations of the combination; without past studies those of a plain
-        Gaussian process."""
+        """The best configurations of the combination; of a plain process without past studies."""
         if not len(self.past):
             model = ModelSettings(transform="standardise")
             plain = BayesianSuggester(model=model, cost_exponent=self.cost_exponent)

@@ -183,8 +183,7 @@ def feature_distances(past: Array, present: Array, scaled: bool = True) -> Array
 
 
 def rank_distances(predictions: Array, losses: Array) -> Array:
-    """The share of discordant pairs (M,): 2 / (n (n - 1)) times their number; zeros while there are
-    no pairs."""
+    """The share of discordant pairs (M,), of n (n - 1) / 2; zeros while there are no pairs."""
     count = len(losses)
     if count < 2:
         return np.zeros(predictions.shape[1])
@@ -195,8 +194,7 @@ def rank_distances(predictions: Array, losses: Array) -> Array:
 
 
 def discordance(predictions: Array, losses: Array) -> Array:
-    """1 for each ordered pair (j, k) that a model gets wrong, else 0: (M, n, n) for predictions
-    (n, M)."""
+    """1 for each ordered pair (j, k) that a model gets wrong: (M, n, n) for predictions (n, M)."""
     truth = losses[:, None] < losses[None, :]
     guesses = predictions.T
     return np.asarray((guesses[:, :, None] < guesses[:, None, :]) ^ truth, dtype=float)
@@ -229,8 +227,7 @@ def bootstrap_losses(wrong: Array, draws: int, rng: np.random.Generator) -> Arra
 
 
 def sampled_losses(samples: Array, losses: Array) -> Array:
-    """Ranking losses (K, S) of joint draws (K, S, n) of each model at the evaluated
-    configurations."""
+    """Ranking losses (K, S) of joint draws (K, S, n) of each model at evaluated configurations."""
     truth = losses[:, None] < losses[None, :]
     return np.stack(
         [((each[:, :, None] < each[:, None, :]) ^ truth).sum(axis=(1, 2)) for each in samples]

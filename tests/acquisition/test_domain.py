@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrimp.acquisition.domain import INACTIVE, Condition, Domain, contains_rows
+from scrimp.acquisition.domain import INACTIVE_VALUE, Condition, Domain, contains_rows
 from scrimp.errors import SpaceError
 from scrimp.gp.columns import Column
 
@@ -26,7 +26,7 @@ def is_legal(domain, x):
         for j, column in enumerate(domain.columns):
             on = exists(domain, row, j)
             if not on:
-                assert row[j] == INACTIVE
+                assert row[j] == INACTIVE_VALUE
             elif column.values is None:
                 assert 0.0 <= row[j] <= 1.0
             else:
@@ -96,7 +96,7 @@ def test_moves_on_long_columns_reach_near_and_far():
 
 
 def test_a_move_that_switches_columns_on_samples_them():
-    off = np.array([[0.3, 0.0, INACTIVE, INACTIVE, 0.0]])
+    off = np.array([[0.3, 0.0, INACTIVE_VALUE, INACTIVE_VALUE, 0.0]])
     moved, _ = NESTED.moves(off, np.random.default_rng(0))
     children = moved[moved[:, 1] > 0.0]
     assert len(children) == 8  # two values that switch it on, four samples of what they bring alive

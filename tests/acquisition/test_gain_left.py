@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from scrimp.acquisition.gain_left import CANDIDATES, gain_left, most_promising
+from scrimp.acquisition.gain_left import MAX_CANDIDATES, gain_left, most_promising
 
 OUTCOMES = np.array(
     [
@@ -49,8 +49,8 @@ def test_nothing_is_left_without_candidates_and_where_none_is_feasible() -> None
 
 
 def test_the_most_promising_are_uncertain_or_good() -> None:
-    mean = np.linspace(0.0, 1.0, 2 * CANDIDATES)
+    mean = np.linspace(0.0, 1.0, 2 * MAX_CANDIDATES)
     deviation = np.zeros(len(mean))
     deviation[-1] = 1.0
     chosen = most_promising(mean, deviation)
-    assert len(chosen) == CANDIDATES and len(mean) - 1 in chosen and 0 in chosen
+    assert len(chosen) == MAX_CANDIDATES and len(mean) - 1 in chosen and 0 in chosen

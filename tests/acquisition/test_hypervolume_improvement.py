@@ -265,6 +265,22 @@ def test_pending_inputs_belong_to_the_front_of_their_fantasy():
     assert after(best)[0] < acquisition.bind(models, context)(best)[0] - 2.0
 
 
+def test_the_reference_lies_beyond_the_evaluated_front_whatever_is_pending():
+    """A pending input that is believed to be far better in one metric and far worse in the other
+    stretches the front, not the reference."""
+    plain, pending = models_of(2), np.full((1, 3), 0.5)
+    evaluated = plain["loss"].data.x
+    models = {
+        name: model.condition(Data(pending, np.array([end])))
+        for (name, model), end in zip(plain.items(), (-9.0, 9.0), strict=True)
+    }
+    known = np.column_stack([model.mean(evaluated)[:, 0] for model in models.values()])
+    given = LogHypervolumeImprovement(tuple(models), tuple(default_reference(known)))
+    context, x = Context(evaluated, pending=pending), np.random.default_rng(0).random((20, 3))
+    found = LogHypervolumeImprovement(tuple(models)).bind(models, context)(x)
+    np.testing.assert_allclose(found, given.bind(models, context)(x))
+
+
 def test_bent_targets_count_by_the_units_of_the_metric():
     """Of two losses that are alike, one is learned through a power: the scores hardly differ."""
     rng = np.random.default_rng(0)

@@ -3,6 +3,7 @@
 import mpmath
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 
 from scrimp.acquisition.knowledge_gradient import (
     best_by_knowledge_gradient,
@@ -17,7 +18,7 @@ def integral(means, slopes):
     z = np.linspace(-12.0, 12.0, 200_001)
     density = np.exp(-0.5 * z * z) / np.sqrt(2.0 * np.pi)
     best = (means[:, None] + slopes[:, None] * z).max(axis=0)
-    return np.trapezoid((best - means.max()) * density, z)
+    return trapezoid((best - means.max()) * density, z)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -103,6 +104,16 @@ def test_shortlist_when_quadrature_sees_nothing():
     exact = log_knowledge_gradient(means, slopes)
     assert exact.max() < -50.0
     assert set(np.argsort(-exact)[:10]) == set(shortlist(means, slopes, np.ones(300), 10))
+
+
+def test_a_shortlist_holds_the_most_for_the_money():
+    """Ten candidates that promise least are the cheapest by far."""
+    rng = np.random.default_rng(7)
+    means, slopes = np.array([0.0, -0.1]), np.column_stack([np.zeros(80), rng.uniform(1, 2, 80)])
+    slopes[:10] *= 0.5
+    costs = np.where(np.arange(80) < 10, 0.01, 1.0)
+    assert set(range(10)) <= set(shortlist(means, slopes, costs, 20).tolist())
+    assert not set(range(10)) & set(shortlist(means, slopes, np.ones(80), 20).tolist())
 
 
 def test_short_lists_are_kept_whole():

@@ -7,7 +7,7 @@ from scipy.optimize import minimize
 from scipy.stats import qmc
 
 from scrimp.acquisition.acquisition import BoundAcquisition, Context
-from scrimp.acquisition.domain import INACTIVE, Condition, Domain, contains_rows
+from scrimp.acquisition.domain import INACTIVE_VALUE, Condition, Domain, contains_rows
 from scrimp.acquisition.improvement import (
     ExpectedImprovement,
     LogExpectedImprovement,
@@ -161,7 +161,7 @@ def exhaustive_best(domain, function, points=400):
         for c in domain.columns
     ]
     rows = np.stack([g.ravel() for g in np.meshgrid(*grids, indexing="ij")], axis=1)
-    return function(np.where(domain.active(rows), rows, INACTIVE)).max()
+    return function(np.where(domain.active(rows), rows, INACTIVE_VALUE)).max()
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -171,7 +171,7 @@ def test_reaches_the_best_of_a_mixed_and_conditional_domain(seed):
     assert set(found.x[:, 1]) <= set(KIND.values)
     assert set(found.x[:, 2]) <= set(TENTHS.values)
     assert set(found.x[:, 3]) <= set(MANY.values)
-    assert (found.x[found.x[:, 1] == 0.0, 0] == INACTIVE).all()
+    assert (found.x[found.x[:, 1] == 0.0, 0] == INACTIVE_VALUE).all()
 
 
 def test_never_rounds_a_continuous_optimum():

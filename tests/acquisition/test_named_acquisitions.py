@@ -16,7 +16,7 @@ from scrimp.acquisition.named_acquisitions import (
     create_acquisition,
     register_acquisition,
 )
-from scrimp.acquisition.thompson import ThompsonSampling
+from scrimp.acquisition.several_models import ThompsonSampling
 from scrimp.errors import MethodError
 
 

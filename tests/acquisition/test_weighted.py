@@ -12,7 +12,7 @@ from scipy.stats import norm
 import scrimp
 from scrimp.acquisition.acquisition import Acquisition, Context, fantasise
 from scrimp.acquisition.improvement import ExpectedImprovement, LogExpectedImprovement
-from scrimp.acquisition.thompson import ThompsonSampling
+from scrimp.acquisition.several_models import ThompsonSampling
 from scrimp.acquisition.weighted import (
     BoundMixture,
     BoundProduct,

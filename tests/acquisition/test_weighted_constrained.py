@@ -15,7 +15,7 @@ from scrimp.acquisition.improvement import (
     ProbabilityOfImprovement,
     expected_improvement,
 )
-from scrimp.acquisition.thompson import ThompsonSampling
+from scrimp.acquisition.several_models import ThompsonSampling
 from scrimp.acquisition.weighted import Constrained, Limit, believed_feasible, limits_of
 from scrimp.errors import MethodError
 from scrimp.surrogates.surrogate import Data

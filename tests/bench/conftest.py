@@ -98,7 +98,7 @@ def known_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
     """A table of 100 runs; ``fails``: those with lr above 0.1 fail half-way; ``lengths``: depth
     says how long a run is."""
 
-    monkeypatch.setattr("scrimp.bench.curve_model.COMPONENTS", 3)
+    monkeypatch.setattr("scrimp.bench.curve_model.MAX_COMPONENTS", 3)
 
     def make(fails: bool = False, lengths: bool = False, sign: float = 1.0) -> Table:
         rng = np.random.default_rng(0)

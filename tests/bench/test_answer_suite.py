@@ -34,7 +34,7 @@ def test_every_method_finds_a_clear_winner(path: Path, method: str) -> None:
     record = run_answers(cell)
     assert record["share"] == [0.3, 0.6]
     assert record["loss"] == [0.0, 0.0] and record["top1"] == [1.0, 1.0]
-    stated = method in ("auto", "race")
+    stated = method in ("auto", "race", "margins")
     assert (record["probability_best"] != [None, None]) == stated
     assert (record["interval_covers"] != [None, None]) == stated
 
@@ -43,7 +43,8 @@ def test_a_race_spends_no_more_than_its_share(path: Path) -> None:
     from scrimp.bench import answer_suite
 
     table = answer_suite._table(path)
-    race = answer_suite.QuestionRace(answer_suite.Questions(table.sizes), 12, 100.0, 0)
+    book = answer_suite.AnswerBook(answer_suite.Questions(table.sizes), 12, 0)
+    race = answer_suite.QuestionRace(book, 100.0, 0)
     while race.round is not None:
         for part in list(race.open_parts()):
             race.record(part.row, part.task, np.zeros(part.end - part.start))
@@ -84,3 +85,34 @@ def test_what_is_refused(path: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.npz").write_bytes(b"nothing")
     with pytest.raises(TableError, match="not a table of answers"):
         answer_cells([tmp_path / "bad.npz"], ["auto"], (0.1,), 1)
+
+
+def test_margins_of_a_table_change_what_is_compared(path: Path) -> None:
+    with np.load(path) as file:
+        known = dict(file)
+    rng = np.random.default_rng(1)
+    known["correct"] = (rng.random((12, 300)) < 0.5).astype(float)
+    known["margin"] = np.linspace(-3, 3, 12)[:, None] + 0.1 * rng.standard_normal((12, 300))
+    np.savez(path.with_name("margins.npz"), **known)
+    (cell,) = answer_cells([path.with_name("margins.npz")], ["margins"], (0.1,), 1)
+    from scrimp.bench import answer_suite
+
+    table = answer_suite._table(Path(cell.source))
+    row, _ = METHODS["margins"](table, 360.0, 0)
+    assert row >= 10  # the answers are random; only the margins tell
+
+
+def test_answers_in_other_files_are_tables_too(tmp_path: Path) -> None:
+    rows = [
+        {"checkpoint": row, "task": "a", "question": question, "score": float(row > question)}
+        for row in range(5)
+        for question in range(8)
+    ]
+    file = tmp_path / "a.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (cell,) = answer_cells([file], ["auto"], (1.0,), 1)
+    assert run_answers(cell)["loss"] == [0.0]
+    file = tmp_path / "b.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows[:-1]))
+    with pytest.raises(TableError, match="lacks the answer of 4 to question 7 of 'a'"):
+        answer_cells([file], ["auto"], (1.0,), 1)

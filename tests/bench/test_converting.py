@@ -104,6 +104,13 @@ def test_nasbench201(tmp_path):
     table = read_table(tmp_path / "nb.npz")
     assert list(table.space) == ["edge1", "edge3", "edge4"]  # the others never vary here
     np.testing.assert_allclose(table.task("cifar10").value, [[75.0, 65.0], [74.0, 64.0]])
+    assert table.task("cifar10").elapsed is None
+    for place, line in enumerate(lines):
+        line["train_times"] = {"0": 10.0 + place, "1": 12.0 + place}
+    (tmp_path / "nb.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
+    convert("nasbench201", tmp_path / "nb.jsonl", tmp_path / "nb.npz")
+    elapsed = read_table(tmp_path / "nb.npz").task("cifar10").elapsed
+    np.testing.assert_allclose(elapsed, [[11.5, 23.0], [13.5, 27.0]])
 
 
 @pytest.mark.skipif(importlib.util.find_spec("h5py") is None, reason="h5py is not installed")
@@ -128,7 +135,7 @@ def test_fcnet(tmp_path):
 
 
 def test_yahpo(data, tmp_path, monkeypatch):
-    monkeypatch.setattr(converting, "SAMPLED", 3)
+    monkeypatch.setattr(converting, "SURROGATE_CONFIGS", 3)
     source = data / "surrogates" / "lcbench_yahpo.npz"
     words = convert("yahpo", source, tmp_path / "y.npz")
     table = read_table(tmp_path / "y.npz")

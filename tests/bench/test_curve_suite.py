@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from scrimp.bench.curve_suite import (
-    SHARES,
+    BUDGET_SHARES,
     CurveSuiteSettings,
     Timed,
     curve_cells,
@@ -61,7 +61,14 @@ def test_every_task_has_draws_of_its_own(write_table):
 
 def test_regret_is_read_off_at_shares():
     trace = [(0.1, 0.5), (0.3, 0.2), (1.0, 0.1)]
-    assert [regret_at(trace, share) for share in (0.05, *SHARES)] == [1.0, 0.5, 0.5, 0.2, 0.2, 0.1]
+    assert [regret_at(trace, share) for share in (0.05, *BUDGET_SHARES)] == [
+        1.0,
+        0.5,
+        0.5,
+        0.2,
+        0.2,
+        0.1,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -116,7 +123,7 @@ def test_asha_plays_as_the_reference_system_does(
     order = np.random.default_rng(seed).permutation(2000)
     policy._policy = Scheduled(AsynchronousHalving(), Rows(tuple(order.tolist())))
     trace = improving_reports(play_curves(runs, policy, cell), runs, 250.0)
-    assert [regret_at(trace, share) for share in SHARES] == pytest.approx(expected, abs=1e-6)
+    assert [regret_at(trace, share) for share in BUDGET_SHARES] == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_run_of_a_thousand_epochs_is_cheap(data: Path):

@@ -1,6 +1,7 @@
 """A simulated study: the run of `bench curves`, finished, with virtual times, and every picture and
 command works on it."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import scrimp
 from scrimp.bench.curve_suite import CurveSuiteSettings, curve_cells, run_curves
 from scrimp.errors import MethodError, StudyError, TableError
 from scrimp.explain.replay import replay
+from tests.bench.conftest import META
 
 
 def curves(write_table: Callable[..., Path]) -> Path:
@@ -71,3 +73,43 @@ def test_what_cannot_be_simulated_is_said(write_table: Callable[..., Path]) -> N
     for wrong in ({"workers": 0}, {"fulls": 0}, {"workers": 1.5}):
         with pytest.raises(StudyError, match="at least 1"):
             scrimp.simulate(path, "asha", task="one", **wrong)  # type: ignore[arg-type]
+
+
+def test_the_length_may_be_seconds_of_the_clock(write_table: Callable[..., Path]) -> None:
+    value = np.random.default_rng(1).random((2, 12, 2))
+    elapsed = np.broadcast_to(np.array([10.0, 40.0]), (2, 12, 2))
+    path = write_table(value=value, elapsed=elapsed)
+    study = scrimp.simulate(path, "asha", task="one", workers=2, seconds=95.0)
+    assert study.history.time == 95.0 and study.history.counts["stopped"] > 0
+    with pytest.raises(StudyError, match="give one of them"):
+        scrimp.simulate(path, "asha", task="one", seconds=10.0, fulls=3)
+    with pytest.raises(StudyError, match="seconds is 0; it must be a positive number"):
+        scrimp.simulate(path, "asha", task="one", seconds=0)
+
+
+def test_final_values_with_seconds_are_trainings_without_budgets(
+    write_table: Callable[..., Path],
+) -> None:
+    value = np.random.default_rng(1).random((2, 12, 1))
+    meta = {**META, "budget": None}
+    path = write_table(meta=json.dumps(meta), value=value, elapsed=20.0 + 10.0 * value)
+    study = scrimp.simulate(path, "gp", task="one", workers=2, seconds=100.0)
+    done = [trial for trial in study.trials if trial.status == "completed"]
+    assert study.budget is None and 4 <= len(done) <= 10
+    assert all(
+        trial.ended - trial.started == pytest.approx(20.0 + 10.0 * trial.value) for trial in done
+    )
+    with pytest.raises(TableError, match="final values only; compare on it with 'scrimp bench"):
+        curve_cells(path, ["asha"], ["one"], 1)
+
+
+def test_seconds_are_refused_where_a_table_has_none(write_table: Callable[..., Path]) -> None:
+    with pytest.raises(TableError, match="cost one unit each, not seconds"):
+        scrimp.simulate(curves(write_table), "asha", task="one", seconds=10.0)
+
+
+def test_final_values_without_seconds_are_refused(write_table: Callable[..., Path]) -> None:
+    value = np.random.default_rng(1).random((2, 12, 1))
+    path = write_table(meta=json.dumps({**META, "budget": None}), value=value)
+    with pytest.raises(TableError, match="without seconds"):
+        scrimp.simulate(path, "gp", task="one", seconds=10.0)

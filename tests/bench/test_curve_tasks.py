@@ -92,7 +92,7 @@ def test_final_values_are_no_curves(table):
 
 def test_a_surrogate_as_runs(data, tmp_path, monkeypatch):
     network = read_yahpo(data / "surrogates" / "lcbench_yahpo.npz")
-    monkeypatch.setattr("scrimp.bench.curve_tasks.DESIGN", 128)
+    monkeypatch.setattr("scrimp.bench.curve_tasks.DESIGN_CONFIGS", 128)
     task = network_curves(network, network.tasks[0], folder=tmp_path)
     config = network.space.sample(1, np.random.default_rng(0))[0]
     run = task.curves.curve(config)
@@ -111,7 +111,7 @@ def test_a_surrogate_as_runs(data, tmp_path, monkeypatch):
 
 def test_units_for_a_surrogate(data, monkeypatch):
     network = read_yahpo(data / "surrogates" / "lcbench_yahpo.npz")
-    monkeypatch.setattr("scrimp.bench.curve_tasks.DESIGN", 16)
+    monkeypatch.setattr("scrimp.bench.curve_tasks.DESIGN_CONFIGS", 16)
     task = network_curves(network, network.tasks[0], unit_cost=True)
     assert task.scale.full == 50.0
     with pytest.raises(TableError, match="no task 'nowhere'"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scrimp.bench.curve_suite import CurveSuiteSettings, curve_cells, run_curves
-from scrimp.bench.curve_tasks import NOISE, noisy, open_curves
+from scrimp.bench.curve_tasks import RELATIVE_NOISE, noisy, open_curves
 from scrimp.errors import TableError
 
 
@@ -21,7 +21,7 @@ def test_a_table_is_a_pool(write_table):
 def test_a_surrogate_is_one_continuous_task_with_noise(data, tmp_path):
     path = data / "surrogates" / "gpt_python_surrogate.npz"
     runs = open_curves(path, folder=tmp_path)
-    assert runs.tasks == ("gpt_python_surrogate",) and runs.noise == NOISE == 0.005
+    assert runs.tasks == ("gpt_python_surrogate",) and runs.noise == RELATIVE_NOISE == 0.005
     with pytest.raises(TableError, match="its only one is"):
         runs.check("adult")
     task = runs.task(runs.name)

@@ -1,7 +1,7 @@
 """Summaries: the numbers that a reader would compute by hand."""
 
+from scrimp.bench.regret_suite import speed_summary
 from scrimp.bench.results import regret_summary
-from scrimp.bench.speed_suite import speed_summary
 
 
 def run(task: str, method: str, seed: int, regret: float | None) -> dict[str, object]:

@@ -262,6 +262,18 @@ def test_improvement_takes_the_largest_by_dense_algebra(case):
     assert np.exp(log_value) == pytest.approx(values.max(), rel=1e-6)
 
 
+def test_improvement_is_bought_at_the_lowest_price(full_table, partial_table, row_means):
+    """The cell with most to gain is left once its task costs more than that is worth."""
+    table = partial_table(full_table(), 25)
+    rng = np.random.default_rng(0)
+    candidates = ~table.seen & table.seen.any(axis=0)
+    (_, column), free = choose_improvement(row_means(table), candidates, rng)
+    dear = row_means(table.with_numbers(costs={table.tasks[column]: 50.0}))
+    assert choose_improvement(dear, candidates, rng)[0][1] != column
+    only = candidates & (np.arange(len(table.tasks)) == column)
+    assert choose_improvement(dear, only, rng)[1] == pytest.approx(free - np.log(50.0))
+
+
 def test_top_two_takes_the_cell_that_tells_two_rows_apart(case):
     means, candidates, dense = case
     size = means.table.shape[0]

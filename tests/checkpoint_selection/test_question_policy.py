@@ -64,7 +64,7 @@ def test_ask_and_tell_by_question(tmp_path: Path) -> None:
         count = state.race.counts[row, task]
         name = list(TASKS)[task]
         expected = evaluate(STEPS[row], name, state.race.order[task][:count].tolist())
-        assert state.race.block(np.array([row]), task, count)[0].tolist() == expected
+        assert state.race.book.answers(np.array([row]), task, count)[0].tolist() == expected
     outcomes = list(replay(selection.history.events, past_reader(storage_at(url))))
     assert outcomes and all(outcome.same for outcome in outcomes)
 
@@ -177,7 +177,7 @@ def test_wrong_answers_are_refused_with_a_reason() -> None:
         "s", checkpoints=STEPS, tasks=TASKS, storage="memory://", seed=0
     )
     checkpoint, task, questions = selection.ask()
-    with pytest.raises(ReportError, match="one number for each"):
+    with pytest.raises(ReportError, match="one number, or one pair"):
         selection.tell(checkpoint, task, [1.0] * (len(questions) + 1))
     with pytest.raises(ReportError, match="score a missing answer as 0"):
         selection.tell(checkpoint, task, [float("nan")] * len(questions))
@@ -210,7 +210,68 @@ def test_a_checkpoint_whose_evaluation_fails_leaves_the_race() -> None:
 def test_answers_are_packed_and_read_back(values: list[float]) -> None:
     packed = pack_answers(values)
     read = unpack_answers(packed, len(values))
-    assert read is not None and read.tolist() == values
+    assert read is not None and read.values.tolist() == values and read.margins is None
     assert len(pack_answers([1.0] * 900)) < 900 * 0.2
     assert unpack_answers(packed, len(values) + 9) is None
     assert unpack_answers("x" + packed, len(values)) is None
+
+
+def test_margins_are_packed_beside_the_answers() -> None:
+    packed = pack_answers([1.0, 0.0, 1.0], [0.5, -2.0, 1e9])
+    read = unpack_answers(packed, 3)
+    assert read is not None and read.margins is not None
+    assert read.values.tolist() == [1.0, 0.0, 1.0] and read.margins[:2].tolist() == [0.5, -2.0]
+    assert len(pack_answers([1.0] * 900, [0.5] * 900)) < 900 * 3
+    assert unpack_answers(packed[:-4], 3) is None and unpack_answers(packed + "!", 3) is None
+
+
+def test_answers_with_margins_are_told_and_run() -> None:
+    def pairs(checkpoint: object, task: str, questions: list[int]) -> list[tuple[float, float]]:
+        values = evaluate(checkpoint, task, questions)
+        return [(value, 3.0 * value - 1.0) for value in values]
+
+    best = scrimp.select_checkpoint(pairs, STEPS, TASKS, answers=0.25, seed=0)
+    low, high = best.interval
+    assert 0.0 <= low < best.expected_score < high <= 1.1
+    selection = scrimp.create_selection(
+        "s", checkpoints=STEPS, tasks=TASKS, storage="memory://", seed=0
+    )
+    checkpoint, task, questions = selection.ask()
+    reverse = questions[::-1]
+    selection.tell(checkpoint, task, pairs(checkpoint, task, reverse), questions=reverse)
+    book = race_of(selection.history)[1].race.book
+    row, place = STEPS.index(checkpoint), list(TASKS).index(task)
+    expected = evaluate(checkpoint, task, questions)
+    assert book.answers(np.array([row]), place, len(questions))[0].tolist() == expected
+    with pytest.raises(ReportError, match="one pair"):
+        selection.tell(*selection.ask()[:2], [[1.0, 0.5, 0.2]])
+
+
+def test_answers_that_vary_are_asked_again_once_all_questions_are_used() -> None:
+    rng, asked = np.random.default_rng(0), []
+
+    def noisy(checkpoint: object, task: str, questions: list[int]) -> list[float]:
+        asked.extend((checkpoint, question) for question in questions)
+        return [float(rng.random() < 0.3 + 0.1 * int(str(checkpoint))) for _ in questions]
+
+    best = scrimp.select_checkpoint(noisy, [1, 2, 3], {"a": 5}, answers=0.5, repeats=8, seed=0)
+    counts = {one: [asked.count((one, question)) for question in range(5)] for one in (1, 2, 3)}
+    assert best.answers == 3 * 5 * 8 and best.asked == len(asked)
+    assert max(map(max, counts.values())) > 1
+    assert all(max(each) - min(each) <= 1 for each in counts.values())
+    low, high = best.interval
+    assert high - low > 0.02
+
+
+def test_a_time_limit_alone_asks_races_of_doubling_budgets() -> None:
+    best = scrimp.select_checkpoint(evaluate, STEPS[:3], {"arc": 20}, timeout=600.0, seed=0)
+    assert best.asked is not None and best.asked > 30
+
+
+def test_evaluators_in_parallel_load_different_checkpoints() -> None:
+    selection = scrimp.create_selection(
+        "s", checkpoints=STEPS, tasks=TASKS, storage="memory://", seed=0
+    )
+    selection.stop_when(share=0.3)
+    asked = selection.ask(count=len(STEPS))
+    assert len({checkpoint for checkpoint, _, _ in asked}) == len(STEPS)

@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 
 from scrimp.checkpoint_selection import race_posterior as module
-from scrimp.checkpoint_selection.question_race import QuestionRace, Questions, paired_scores
+from scrimp.checkpoint_selection.answer_book import Questions
 from scrimp.checkpoint_selection.race_posterior import race_posterior
-from tests.checkpoint_selection.test_question_race import answers, play
+from tests.checkpoint_selection.test_question_race import answers, new_race, play
 
 
 @pytest.mark.parametrize("ordered", [True, False])
 def test_the_posterior_is_that_of_the_dense_formula(ordered: bool) -> None:
     sizes = (60, 90)
-    race = play(QuestionRace(Questions(sizes), 12, 300.0, seed=0), answers(4, sizes))
+    race = play(new_race(Questions(sizes), 12, 300.0, seed=0), answers(4, sizes))
     stated = race_posterior(race, ordered)
-    paired, variance = paired_scores(race)
+    paired, variance = race.book.paired_scores(race.contenders, race.noise, ordered)
     noise = module._sampling_error(variance, ordered)
     densities = []
     for prior, log_density in module._priors(12, ordered):
@@ -23,10 +23,39 @@ def test_the_posterior_is_that_of_the_dense_formula(ordered: bool) -> None:
         densities.append(
             (log_density - 0.5 * paired @ np.linalg.solve(total, paired) - 0.5 * determinant, prior)
         )
-    prior = max(densities, key=lambda each: each[0])[1]
-    gain = prior @ np.linalg.inv(prior + noise)
-    np.testing.assert_allclose(stated.mean, gain @ paired, atol=1e-7)
-    np.testing.assert_allclose(stated.covariance, prior - gain @ prior, atol=1e-7)
+    top = max(density for density, _ in densities)
+    likely = [each for each in densities if each[0] > top + np.log(0.03)]
+    weights = np.exp([density - top for density, _ in likely])
+    weights /= weights.sum()
+    gains = [prior @ np.linalg.inv(prior + noise) for _, prior in likely]
+    means = [gain @ paired for gain in gains]
+    mean = np.average(means, axis=0, weights=weights)
+    second = sum(
+        weight * (prior - gain @ prior + np.outer(each, each))
+        for weight, gain, each, (_, prior) in zip(weights, gains, means, likely, strict=True)
+    )
+    np.testing.assert_allclose(stated.mean, mean, atol=1e-7)
+    np.testing.assert_allclose(stated.covariance, second - np.outer(mean, mean), atol=1e-7)
+
+
+def test_the_score_is_less_the_luck_of_the_row_and_its_error_has_two_parts() -> None:
+    """The sampling of the questions not asked, and what the posterior leaves open. Of a task that
+    was asked whole, nothing is left to sample."""
+    sizes = (10, 200)
+    race = play(new_race(Questions(sizes), 12, 200.0, seed=0), answers(4, sizes))
+    stated = race_posterior(race, ordered=False)
+    row, (whole, asked) = stated.row, race.counts[stated.row]
+    assert whole == 10 and 0 < asked < 200
+    first, second = (
+        race.book.answers(np.array([row]), task, count)[0] for task, count in ((0, 10), (1, asked))
+    )
+    own = race.shares @ [first.mean(), second.mean()]
+    paired, _ = race.book.paired_scores(race.contenders, race.noise)
+    luck = paired[row] - stated.mean[row]
+    assert stated.score == pytest.approx(own - luck) and abs(luck) > 1e-3
+    spread = (second.var() * asked + 3.0 * own * (1.0 - own)) / (asked + 3.0)
+    sampling = race.shares[1] ** 2 * spread / asked * (1.0 - asked / 200)
+    assert stated.standard_error**2 == pytest.approx(sampling + stated.covariance[row, row])
 
 
 def test_the_interval_covers_the_score_over_all_questions() -> None:
@@ -34,7 +63,7 @@ def test_the_interval_covers_the_score_over_all_questions() -> None:
     covered = 0
     for seed in range(60):
         table = answers(seed, sizes)
-        race = play(QuestionRace(Questions(sizes), 12, 400.0, seed=seed), table)
+        race = play(new_race(Questions(sizes), 12, 400.0, seed=seed), table)
         stated = race_posterior(race, ordered=False)
         truth = np.mean([part[stated.row].mean() for part in table])
         low, high = stated.interval

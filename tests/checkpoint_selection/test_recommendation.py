@@ -44,7 +44,7 @@ def test_without_a_model_the_best_complete_row_is_taken():
 def test_it_says_in_words_which_to_take_and_why():
     answer = Recommendation(30, 20, 0.61, 0.004, 0.001, 0.7, 10, 12.0, 0.002, ("61 is large",))
     first, why, sure, sampling, second, warning = answer.words
-    assert sampling == "sampling error is not included: no score counts with a standard error"
+    assert sampling == "sampling error is not included: no score has a standard error"
     assert (
         first == "take checkpoint 30: mean score 0.61 ± 0.004"
         and "highest expected mean over all tasks" in why
@@ -53,13 +53,13 @@ def test_it_says_in_words_which_to_take_and_why():
         sure == "within 0.002 of the best with probability 0.70; expected loss 0.001; runner-up 10"
     )
     assert (
-        second.startswith("second opinion: the smooth curve")
-        and "best at 20; prefer it only if" in second
+        second.startswith("second opinion: the smoothed curve")
+        and "peaks at 20; prefer it only if" in second
     )
     assert warning == "warning: 61 is large" and str(answer).splitlines()[1].startswith("  why:")
     assert repr(answer).startswith("Recommendation(take checkpoint=30, expected_score=0.61")
     assert "second opinion underlying=20" in repr(answer)
-    assert "has its best there too" in replace(answer, underlying=30).words[4]
+    assert "peaks at the same checkpoint" in replace(answer, underlying=30).words[4]
     some = replace(answer, scores=9, scores_with_error=4).words[3]
     assert some.startswith("sampling error is included for 4 of 9 scores")
     assert (

@@ -40,6 +40,20 @@ def test_numbers_are_steps_and_sorted(tmp_path):
     assert table.failed.tolist() == [[False, False], [False, True]]
 
 
+def test_a_wide_table_has_a_column_per_task(tmp_path):
+    text = "checkpoint,mmlu,arc,mmlu_stderr\n200,0.5,nan,0.01\n50,0.4,,\n"
+    table = read_scores(write(tmp_path, text))
+    assert table.checkpoints == (50, 200) and table.tasks == ("mmlu", "arc")
+    assert table.scores[1, 0] == 0.5 and table.errors[1, 0] == 0.01
+    assert table.seen.tolist() == [[True, False], [True, False]]
+    assert table.failed.tolist() == [[False, False], [False, True]]
+    assert read_scores(write(tmp_path, text.replace("checkpoint", "step"))).tasks == table.tasks
+    with pytest.raises(TableError, match="cell 3: the score 'good' is not a number"):
+        read_scores(write(tmp_path, "checkpoint,a,b\n1,0.5,0.5\n2,good,0.5\n"))
+    with pytest.raises(TableError, match="two columns of one name"):
+        read_scores(write(tmp_path, "checkpoint,a,a\n1,0.5,0.5\n"))
+
+
 def test_names_keep_their_order(tmp_path):
     table = read_scores(write(tmp_path, "checkpoint,task,score\nlate,a,0.5\nearly,a,0.4\n"))
     assert table.checkpoints == ("late", "early")

@@ -136,3 +136,18 @@ def test_standard_errors_that_nobody_knows():
     assert known_error("0.25") == known_error(np.float32(0.25)) == 0.25
     with pytest.raises(TableError, match="standard error 'unknown' is not a number; leave it out"):
         known_error("unknown")
+
+
+def test_a_group_is_open_with_its_first_cell() -> None:
+    table = ScoreTable.empty([1, 2], ["a", "b", "c", "d"]).with_groups({"g": ["a", "c"]})
+    assert table.groups is not None and table.groups[0] == table.groups[2]
+    assert len(set(table.groups.tolist())) == 3
+    known = np.zeros((2, 4), dtype=bool)
+    known[1, 2] = True
+    assert table.opened(known).tolist() == [True, False, True, False]
+    assert table.with_groups({}).opened(known).tolist() == [False, False, True, False]
+    assert table.part(np.array([0]), np.array([2, 3])).groups is not None
+    with pytest.raises(TableError, match="another group or not among"):
+        table.with_groups({"g": ["a"], "h": ["a"]})
+    with pytest.raises(TableError, match="another group or not among"):
+        table.with_groups({"g": ["x"]})

@@ -357,13 +357,17 @@ def test_the_progress_of_a_selection_counts_cells() -> None:
     )
 
 
-def test_a_selection_is_a_table_in_notebooks() -> None:
+def test_a_selection_is_a_card_with_its_answer_in_notebooks() -> None:
     selection = scrimp.create_selection(
         "<b>", checkpoints=[1, 2], tasks=["a"], storage="memory://", seed=0
     )
-    assert "0 of 2 cells" in selection._repr_html_() and "<b>" not in selection._repr_html_()
+    card = selection._repr_html_()
+    assert "0 of 2 cells" in card and "&lt;b&gt;: select checkpoint with kg</b>" in card
     selection.tell(*selection.ask(), 0.5)
-    assert "1 of 2 cells" in selection._repr_html_() and "take" in selection._repr_html_()
+    card = selection._repr_html_()
+    assert "1 of 2 cells" in card and "take checkpoint" in card and "costs" not in card
+    answer = selection.recommend()
+    assert answer.words[0] in answer._repr_html_()
 
 
 # --- evaluations ----------------------------------------------------------------------------------
@@ -405,3 +409,19 @@ def test_checkpoints_become_text_or_numbers() -> None:
     for wrong in (True, None, [1]):
         with pytest.raises(StudyError, match="neither text nor a number"):
             plain_checkpoint(wrong)
+
+
+def test_no_answer_claims_certainty() -> None:
+    """All cells are measured, without a standard error: nothing is left to be unsure of but the
+    scores themselves."""
+    selection = scrimp.create_selection(
+        "whole", checkpoints=[1000, 2000, 3000], tasks=["a", "b"], storage="memory://", seed=0
+    )
+    for place, step in enumerate([1000, 2000, 3000]):
+        for task in ("a", "b"):
+            selection.tell(step, task, 0.4 + 0.1 * place)
+    answer = selection.recommend()
+    assert "sampling error is not included" in str(answer) and ">0.99" in str(answer)
+    for text in (str(answer), repr(answer), repr(selection.posterior())):
+        assert "± 0" not in text and "loss 0" not in text
+        assert "1.0" not in text and "=0.0" not in text

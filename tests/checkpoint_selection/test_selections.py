@@ -7,6 +7,8 @@ import pytest
 
 import scrimp
 from scrimp.errors import MethodError, StudyError, TableError
+from scrimp.study_log.decision_record import FirstCell
+from scrimp.study_log.events import Decided
 
 
 def test_in_one_call() -> None:
@@ -139,3 +141,33 @@ def test_another_process_may_create_it_first(
     looks = iter([[], ["s"]])  # not there yet when first looked for
     monkeypatch.setattr("scrimp.storage.sqlite.SqliteStorage.names", lambda self: next(looks))
     assert scrimp.create_selection("s", **question).scores.seen.sum() == 1
+
+
+def test_blocks_of_one_benchmark_need_no_cell_each() -> None:
+    """With blocks as tasks of their own, the first cells only open blocks."""
+    blocks = [f"b{place}" for place in range(40)]
+    opening = []
+    for groups in (None, {"helm": blocks}):
+        selection = scrimp.create_selection(
+            "s", checkpoints=["m1", "m2", "m3", "m4", "m5"], tasks=blocks, groups=groups,
+            ordered=False, storage="memory://", seed=0,
+        )  # fmt: skip
+        for _ in range(12):
+            checkpoint, task = selection.ask()
+            selection.tell(checkpoint, task, int(checkpoint[1]) / 10 + int(task[1:]) / 1000)
+        records = [event.record for event in selection.history.events if isinstance(event, Decided)]
+        opening.append(sum(isinstance(record.reason, FirstCell) for record in records))
+        assert selection.recommend().checkpoint == "m5"
+    assert opening == [12, 2]
+    loaded = selection.scores.groups
+    assert loaded is not None and set(loaded.tolist()) == {0}
+
+
+def test_answers_need_numbers_of_questions(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    with pytest.raises(StudyError, match=r"answers= needs tasks as \{name: number"):
+        scrimp.select_checkpoint(lambda *_: 1.0, [1, 2], ["a"], answers=0.5, storage=url)
+    selection = scrimp.create_selection("s", checkpoints=[1, 2], tasks=["a"], storage=url)
+    with pytest.raises(StudyError, match=r"answers= needs tasks as \{name: number"):
+        selection.run(lambda *_: 1.0, answers=0.5)
+    assert not selection.scores.seen.any() and scrimp.studies(url) == ["s"]

@@ -12,6 +12,7 @@ import scrimp
 from scrimp.errors import StudyError
 from scrimp.explain.replay import replay
 from tests.checkpoint_selection.test_selection import STEPS, TASKS, made, played
+from tests.waiting import PATIENCE
 
 
 def test_settings_and_directions_are_kept_with_the_selection(tmp_path: Path) -> None:
@@ -69,7 +70,7 @@ def test_several_processes_share_a_selection(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "error", "-c", SCRIPT, url, "8"]
     running = [subprocess.Popen(command, stderr=subprocess.PIPE) for _ in range(2)]
     for process in running:
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, errors.decode()
     cells = [tuple(trial.config.values()) for trial in selection.history.trials]
     assert len(cells) == len(set(cells)) == 16 and selection.scores.seen.sum() == 16

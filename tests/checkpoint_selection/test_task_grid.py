@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from scrimp.checkpoint_selection.task_grid import GridData, TaskGrid, measure_units
+from scrimp.checkpoint_selection.task_grid import GridData, TaskGrid, group_units, measure_units
 from scrimp.checkpoint_selection.task_grid_algebra import group_cells, solve_grid
 from scrimp.checkpoint_selection.task_grid_models import RowEffects, SharedCurve
 
@@ -140,3 +140,29 @@ def test_one_row_one_task_no_cell_and_no_variation(model):
     )
     np.testing.assert_allclose(flat.mean()[:, 0], 0.5, atol=1e-6)
     assert np.all(np.isfinite(flat.variance))
+
+
+def test_tasks_of_a_group_share_offset_and_spread() -> None:
+    values, tasks = np.array([0.4, 0.6, 0.1, 0.3]), np.array([0, 1, 2, 2])
+    units = group_units(values, tasks, np.array([0, 0, 1, 1]))
+    np.testing.assert_allclose(units.offset, [0.5, 0.5, 0.2, 0.2])
+    by_group = measure_units(values, np.array([0, 0, 1, 1]), 2)
+    assert units.unit == by_group.unit and units.level == 1.0
+    # A group without a cell is as free as a task.
+    open_group = group_units(values[:2], tasks[:2], np.array([0, 0, 1, 1]))
+    assert open_group.level > 1.0
+
+
+def test_a_fit_with_groups_is_restored() -> None:
+    rng = np.random.default_rng(0)
+    rows, tasks = np.arange(12), np.arange(12) % 6
+    values = 0.5 + 0.02 * rows + 0.01 * rng.standard_normal(12)
+    data = GridData(
+        np.arange(12.0), rows, tasks, values, np.ones(6), groups=np.array([0, 0, 0, 1, 1, 1])
+    )
+    fitted = TaskGrid().fit(data)
+    again = TaskGrid().restore(data, fitted.state)
+    np.testing.assert_allclose(again.mean(), fitted.mean())
+    # Tasks of a group have nearly the same level.
+    levels = fitted.mean().mean(0)
+    assert np.ptp(levels[:3]) < 0.1

@@ -1,10 +1,12 @@
 """scrimp dashboard as a command: addresses, ports, tokens."""
 
 import os
+import pty
 import signal
 import socket
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -18,9 +20,11 @@ from scrimp.cli.dashboard import (
     WRITE_VARIABLE,
     given_token,
     is_loopback,
+    on_desktop,
 )
 from scrimp.cli.main import app
 from scrimp.errors import StudyError
+from tests.waiting import PATIENCE
 
 SCRIMP = str(Path(sys.executable).with_name("scrimp"))
 
@@ -66,7 +70,7 @@ def test_a_port_in_use_is_said(tmp_path: Path) -> None:
             [SCRIMP, "dashboard", "--port", port, "--storage", f"sqlite:///{tmp_path}/s.db"],
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE,
         )
     assert (
         result.returncode == 2 and f"port {port}" in result.stderr and "--port 0" in result.stderr
@@ -102,7 +106,7 @@ def test_links_with_tokens_are_printed_everywhere_and_ctrl_c_ends_it(
         assert [status(address, secret) for secret in ("", *secrets)] == [401, 200, 200]
     finally:
         os.kill(process.pid, signal.SIGINT)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=PATIENCE)
     assert "Traceback" not in errors and "there is no study in sqlite:///" in errors
 
 
@@ -180,3 +184,63 @@ def test_empty_short_and_odd_secrets_are_refused(
         assert "openssl rand" in str(refused.value) and (
             not secret or secret not in str(refused.value)
         )
+
+
+def test_the_link_comes_before_a_storage_that_cannot_be_opened() -> None:
+    process, line = started("--port", "0", "--storage", "nowhere://x")
+    _, errors = process.communicate(timeout=PATIENCE)
+    assert line.startswith("http://127.0.0.1:") and process.returncode == 2
+    assert "nowhere" in errors and "Traceback" not in errors
+
+
+def test_a_browser_is_opened_on_a_desktop_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "SSH_CONNECTION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert not on_desktop()
+    monkeypatch.setenv("DISPLAY", ":0")
+    assert not on_desktop(), "a pipe is no terminal"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert on_desktop()
+    monkeypatch.setenv("SSH_CONNECTION", "10.0.0.1 22")
+    assert not on_desktop()
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_the_browser_gets_a_link_that_works_once(quiet: bool, tmp_path: Path) -> None:
+    """On a terminal with a display, BROWSER is started with a link; the link lets one visitor in."""
+    seen, browser = tmp_path / "seen", tmp_path / "browser.sh"
+    browser.write_text(f'#!/bin/sh\necho "$1" > {seen}.new && mv {seen}.new {seen}\n')
+    browser.chmod(0o755)
+    master, terminal = pty.openpty()
+    environment = {**os.environ, "DISPLAY": ":0", "BROWSER": f"{browser} %s"}
+    environment.pop("SSH_CONNECTION", None)
+    command = [SCRIMP, "dashboard", "--port", "0", "--storage", f"sqlite:///{tmp_path}/s.db"]
+    process = subprocess.Popen(
+        [*command, *(["--no-browser"] if quiet else [])],
+        stdout=terminal,
+        stderr=subprocess.PIPE,
+        env=environment,
+    )
+    try:
+        printed = b""
+        while b"serving" not in printed:
+            printed += os.read(master, 1000)
+        address, _, token = printed.decode().split()[0].partition("?token=")
+        assert status(address, token) == 200  # the server is up
+        if quiet:
+            assert not seen.exists()
+            return
+        while not seen.exists():
+            time.sleep(0.05)
+        link = seen.read_text().strip()
+        assert link.startswith(f"{address}?token=") and token not in link
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        assert opener.open(link, timeout=30).status == 200
+        assert opener.open(address, timeout=30).status == 200  # by its cookie
+        assert status(link) == 401
+    finally:
+        os.kill(process.pid, signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        os.close(master)
+        os.close(terminal)

@@ -17,7 +17,7 @@ def test_versions_and_storage(small: str, run: Callable[..., Any]) -> None:
         "detail": version("numpy"),
     }
     assert (
-        found["storage"]["detail"].endswith("with 1 studies")
+        found["storage"]["detail"].endswith("with 1 study")
         and "blas" in found
         and "threads" in found
     )

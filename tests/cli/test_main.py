@@ -14,12 +14,13 @@ from typer.testing import CliRunner
 import scrimp
 from scrimp.cli.main import COMMANDS, app, lazy_group
 from scrimp.study_log.events import BudgetGranted, Decided, Event, Reported, TrialAdded
+from tests.waiting import PATIENCE
 
 SCRIMP = [str(Path(sys.executable).with_name("scrimp"))]
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*SCRIMP, *arguments], capture_output=True, text=True, timeout=60)
+    return subprocess.run([*SCRIMP, *arguments], capture_output=True, text=True, timeout=PATIENCE)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     [
         (["show", "missing", "--storage", "sqlite:///{tmp}/s.db"], 2, "missing"),
         (["studies", "--storage", "mysql://host/db"], 2, "scheme"),
-        (["studies", "--storage", "nonsense"], 2, "no URL"),
+        (["studies", "--storage", "nonsense"], 2, "not a URL"),
         (["studies", "--storage", "sqlite:///{tmp}/text.db"], 1, "database"),
         (["show"], 2, "STUDY"),
         (["shw"], 2, "Did you mean 'show'?"),
@@ -122,7 +123,7 @@ def test_showing_ten_thousand_trials_is_cheap(tmp_path: Path) -> None:
 
 def test_the_command_of_a_python() -> None:
     command = [sys.executable, "-m", "scrimp", "--version"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert done.stdout.startswith("scrimp ")
 
 

@@ -256,6 +256,54 @@ def test_results_become_a_study(run: Callable[..., Any], tmp_path: Path) -> None
     assert scrimp.load_study("again", storage=url).best_params == {"lr": 0.1}
 
 
+CONDITIONAL = "opt,lr,momentum,value\nsgd,0.1,0.9,3\nadam,0.2,,2\nsgd,0.3,0.5,1\nadam,0.4,,4\n"
+
+
+def test_conditions_are_inferred_and_printed(run: Callable[..., Any], tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 's.db'}"
+    (tmp_path / "old.csv").write_text(CONDITIONAL)
+    said = run("import", str(tmp_path / "old.csv"), "--storage", url).stdout
+    assert said == (
+        "imported 4 trials as study 'old'\nnote: momentum exists when opt is 'sgd' (inferred)\n"
+    )
+    study = scrimp.load_study("old", storage=url)
+    study.optimize(lambda trial: trial.params["lr"], n_trials=12)
+    assert all(("momentum" in t.params) == (t.params["opt"] == "sgd") for t in study.trials)
+
+
+def test_trials_that_do_not_fit_are_counted_everywhere(
+    run: Callable[..., Any], tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path / 's.db'}"
+    (tmp_path / "old.csv").write_text(f"{CONDITIONAL}sgd,0.35,,0.5\n")
+    with pytest.raises(
+        StudyError, match="3 of 5 trials with a result have no parameter 'momentum'"
+    ):
+        run("import", str(tmp_path / "old.csv"), "--storage", url)
+    said = run(
+        *("import", str(tmp_path / "old.csv"), "--when", "momentum: opt=sgd", "--storage", url)
+    ).stdout
+    assert "momentum exists when opt is 'sgd' (given)" in said
+    assert "1 of 5 trials do not fit the space" in said
+    study = scrimp.load_study("old", storage=url)
+    study.optimize(lambda trial: 1.5 + trial.params["lr"], n_trials=9)
+    shown = run("show", "old", "--storage", url).stdout
+    assert "not in the space: 1 of 9 trials; models do not learn from them" in shown
+    text = study.explain(8).details
+    assert (
+        "without 1 trial that did not fit the space; the best value so far was 1 (trial 2)" in text
+    )
+
+
+def test_a_condition_needs_its_parameter(run: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "old.csv").write_text(CONDITIONAL)
+    words = ["import", str(tmp_path / "old.csv"), "--when", "mass: opt=sgd"]
+    with pytest.raises(
+        StudyError, match="--when names 'mass', which is no parameter; there are opt"
+    ):
+        run(*words, "--storage", f"sqlite:///{tmp_path}/s.db")
+
+
 def test_exports_come_back(small: str, run: Callable[..., Any], tmp_path: Path) -> None:
     run("export", "small", "--out", str(tmp_path / "s.json"), "--storage", small)
     run("import", str(tmp_path / "s.json"), "--study", "copy", "--storage", small)

@@ -57,7 +57,7 @@ def test_parameters_and_axes_are_options(
         return json.loads((tmp_path / "f.json").read_text())["layout"]
 
     assert drawn("slice", "--parameter", "kind")["xaxis"]["title"]["text"] == "kind"
-    assert drawn("surrogate", "--parameter", "kind")["xaxis2"]["title"]["text"] == "kind"
+    assert drawn("surrogate", "--parameter", "kind")["xaxis"]["title"]["text"] == "kind"
     assert (
         drawn("contour", "--parameter", "kind", "--parameter", "x")["yaxis"]["title"]["text"] == "x"
     )
@@ -170,8 +170,8 @@ def test_the_model_of_an_earlier_iteration(
         return str(shown.stdout)
 
     trials = len(scrimp.load_study("small", storage=small).trials)
-    assert "After 1 observations" in drawn("--iteration", "1")
-    assert "After 1 observations" not in drawn()
+    assert ": 1 observations of" in drawn("--iteration", "1")
+    assert ": 1 observations of" not in drawn()
     with pytest.raises(StudyError, match=f"iteration is {trials}"):
         drawn("--iteration", str(trials))
     with pytest.raises(StudyError, match="leave out --iteration"):

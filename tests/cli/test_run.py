@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +15,8 @@ from typer.testing import CliRunner
 
 import scrimp
 from scrimp.cli.main import app
+from scrimp.formats.study_file import read_study_file
+from tests.waiting import PATIENCE, eventually
 
 SCRIMP = str(Path(sys.executable).with_name("scrimp"))
 
@@ -113,13 +114,6 @@ def left_over(folder: Path) -> list[str]:
     return found
 
 
-def eventually(condition: object, seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():  # type: ignore[operator]
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.05)
-
-
 @pytest.fixture
 def started(folder: Path) -> Iterator[subprocess.Popen[str]]:
     """A run in the middle: epochs were finished, and a paused trial went on."""
@@ -209,7 +203,7 @@ def test_another_storage_may_be_named(folder: Path) -> None:
         scrimp.studies(f"sqlite:///{folder}/other.db") == ["s"] and not (folder / "s.db").exists()
     )
     missing = run(folder, "--storage", "nonsense")
-    assert missing.returncode == 2 and "no URL" in missing.stderr
+    assert missing.returncode == 2 and "not a URL" in missing.stderr
 
 
 def test_options_replace_the_file(folder: Path) -> None:
@@ -297,7 +291,7 @@ def test_functions_run_too(folder: Path) -> None:
 
 def test_ctrl_c_is_a_clean_stop(folder: Path, started: subprocess.Popen[str]) -> None:
     started.send_signal(signal.SIGINT)
-    _, told = started.communicate(timeout=60)
+    _, told = started.communicate(timeout=PATIENCE)
     assert started.returncode == 1 and "Traceback" not in told
     assert f"nothing is lost. Resume with:  scrimp run {folder}/study.toml" in told
     assert left_over(folder) == [] and study(folder).history.counts["running"] == 0
@@ -306,7 +300,7 @@ def test_ctrl_c_is_a_clean_stop(folder: Path, started: subprocess.Popen[str]) ->
 
 def test_sigterm_lets_the_step_finish(folder: Path, started: subprocess.Popen[str]) -> None:
     started.terminate()
-    _, told = started.communicate(timeout=60)
+    _, told = started.communicate(timeout=PATIENCE)
     assert started.returncode == 1 and "Resume with" in told
     assert left_over(folder) == []
     finish_and_check(folder)
@@ -317,7 +311,7 @@ def test_a_killed_run_goes_on_from_its_checkpoints_and_leaves_no_process(
 ) -> None:
     started.kill()
     started.wait()
-    eventually(lambda: left_over(folder) == [], 30)
+    eventually(lambda: left_over(folder) == [])
     finish_and_check(folder)
 
 
@@ -342,3 +336,21 @@ def test_a_study_in_which_everything_fails_says_why(folder: Path) -> None:
         and "2 failed; the last, trial" in again.stderr
     )
     assert "scrimp delete s --storage sqlite:///" in again.stderr
+
+
+def test_a_parameter_that_the_command_does_not_pass_is_named(tmp_path: Path) -> None:
+    spaces = ["--space", "lr=float(0,1)", "--space", "wd=float(0,1)"]
+    line = [SCRIMP, "run", *spaces, "--n-trials", "1", "--check", "--", "sh", "-c", "echo {lr}"]
+    said = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert said.returncode == 0 and said.stderr.count("the command does not pass wd") == 1
+    assert "--wd {wd}" in said.stderr and "Traceback" not in said.stderr
+    for words in ("echo {params} {lr}", "echo {lr} {wd}", "echo"):
+        fine = subprocess.run([*line[:-1], words], cwd=tmp_path, capture_output=True, text=True)
+        assert fine.returncode == 0 and fine.stderr == ""
+    file = tmp_path / "study.toml"
+    file.write_text('name = "s"\ncommand = "true {x}"\nrun.n_trials = 2\n[space]\n')
+    with file.open("a") as rest:
+        rest.write('x = {type = "int", low = 0, high = 1}\ny = {type = "int", low = 0, high = 1}\n')
+        rest.write("fixed = 3\n")
+    with pytest.warns(UserWarning, match="does not pass y, which"):
+        read_study_file(file)

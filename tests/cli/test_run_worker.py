@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,19 @@ import pytest
 import scrimp
 from scrimp.executors import keeper
 from scrimp.executors.command_line import Command
-from scrimp.study.ledger import LEASE_SECONDS
 from scrimp.study.workers import described
 from scrimp.study_log.events import BudgetGranted, Lost, Reported, StudyChanged
 from scrimp.study_log.limits import Totals
+from tests.waiting import PATIENCE, eventually
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 
 TRAIN = """
 import os, time
+
+def wait_at_gate(trial, step):
+    while trial.attempt == 1 and str(step) == os.environ.get("GATE") and not os.path.exists("go"):
+        time.sleep(0.01)
 
 def objective(trial):
     state = trial.checkpoint_dir / "state"
@@ -31,6 +34,7 @@ def objective(trial):
     for step in trial.steps():
         with open("steps", "a") as file:
             file.write(f"{trial.id} {step} {len(done)}\\n")
+        wait_at_gate(trial, step)
         time.sleep(float(os.environ.get("STEP", "0.01")))
         done.append(str(step))
         state.write_text(" ".join(done))
@@ -41,6 +45,7 @@ def single(trial):
 
 def without_checkpoints(trial):
     for step in trial.steps():
+        wait_at_gate(trial, step)
         time.sleep(0.1)
         if not trial.report(float(trial.attempt)):
             open(f"told-{trial.attempt}-{step}", "w").close()
@@ -95,12 +100,20 @@ def url(folder: Path) -> str:
 def start(tmp_path: Path) -> Any:
     started: list[subprocess.Popen[str]] = []
 
-    def launch(*options: str, study: str = "s", step: float = 0.01) -> "subprocess.Popen[str]":
+    def launch(
+        *options: str, study: str = "s", step: float = 0.01, gate: int = 0
+    ) -> "subprocess.Popen[str]":
+        """``gate``: the step at which a first attempt waits for the file "go"."""
         program = [sys.executable, "-W", "error", "-c", "from scrimp.cli.main import main; main()"]
         process = subprocess.Popen(
             [*program, "worker", study, "--storage", url(tmp_path), *options],
             cwd=tmp_path,
-            env={**os.environ, "STEP": str(step), "SLURM_ARRAY_TASK_ID": str(len(started))},
+            env={
+                **os.environ,
+                "STEP": str(step),
+                "GATE": str(gate),
+                "SLURM_ARRAY_TASK_ID": str(len(started)),
+            },
             stderr=subprocess.PIPE,
             text=True,
         )
@@ -117,15 +130,8 @@ def start(tmp_path: Path) -> Any:
 def ended(process: "subprocess.Popen[str]") -> tuple[int, str]:
     """Its exit code and what it said. A worker that was killed between its decision and its lease
     leaves a trial that others take up when `LEASE_SECONDS` have passed: that may happen here."""
-    _, errors = process.communicate(timeout=2 * LEASE_SECONDS)
+    _, errors = process.communicate(timeout=PATIENCE)
     return process.returncode, errors
-
-
-def until(condition: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def steps(folder: Path) -> list[list[int]]:
@@ -176,9 +182,10 @@ def test_sigterm_finishes_the_step_and_hands_the_trial_back(
     tmp_path: Path, start: Start, options: tuple[str, ...]
 ) -> None:
     study = make_study(tmp_path, trials=1, epochs=30)
-    first = start(*options, step=0.1)
-    until(lambda: study.history.spent >= 2)
+    first = start(*options, step=0.1, gate=3)
+    eventually(lambda: study.history.spent >= 2)
     first.send_signal(signal.SIGTERM)
+    (tmp_path / "go").touch()
     code, errors = ended(first)
     assert code == 1 and "ended on request" in errors
     trial = study.trials[0]
@@ -199,7 +206,7 @@ def test_a_preempted_job_lets_its_scripts_finish_their_step(tmp_path: Path, star
     """Slurm signals every process of a job, scripts that know nothing of it included."""
     study = scripted(tmp_path, "ignorant")
     first = start()
-    until(lambda: [step for _, step, _ in steps(tmp_path)] == [1, 2, 3])
+    eventually(lambda: [step for _, step, _ in steps(tmp_path)] == [1, 2, 3])
     for process in [*keeper.descendants(first.pid), first.pid]:
         os.kill(process, signal.SIGUSR1)
     (tmp_path / "go").touch()
@@ -217,7 +224,7 @@ def test_a_script_may_end_when_its_worker_is_asked_to(tmp_path: Path, start: Sta
     long."""
     study = scripted(tmp_path, "handles")
     first = start()
-    until(lambda: [step for _, step, _ in steps(tmp_path)] == [1, 2, 3])
+    eventually(lambda: [step for _, step, _ in steps(tmp_path)] == [1, 2, 3])
     first.send_signal(signal.SIGTERM)
     assert ended(first)[0] == 1 and (tmp_path / "warned").exists()
     (trial,) = study.trials
@@ -228,8 +235,8 @@ def test_a_script_may_end_when_its_worker_is_asked_to(tmp_path: Path, start: Sta
 
 def test_a_killed_workers_trial_goes_on_from_its_checkpoint(tmp_path: Path, start: Start) -> None:
     study = make_study(tmp_path, trials=1, epochs=20)
-    first = start(step=0.1)
-    until(lambda: study.history.spent >= 3)
+    first = start(gate=4)
+    eventually(lambda: study.history.spent >= 3)
     first.kill()
     ended(first)
     reached = int(study.history.spent)
@@ -246,11 +253,12 @@ def test_a_worker_that_was_stopped_for_a_while_is_told(tmp_path: Path, start: St
     """Its trial is taken over when its lease has run out; its late report is in the log and does
     not count."""
     study = make_study(tmp_path, trials=1, epochs=20, objective="train:without_checkpoints")
-    slow = start("--lease=1")
-    until(lambda: study.history.spent >= 2)
+    slow = start("--lease=3", gate=3)
+    eventually(lambda: study.history.spent >= 2)
     slow.send_signal(signal.SIGSTOP)
-    second = start("--lease=1")
-    until(lambda: study.trials[0].attempt == 2 and study.history.spent >= 6)
+    (tmp_path / "go").touch()
+    second = start("--lease=3")
+    eventually(lambda: study.trials[0].attempt == 2 and study.history.spent >= 6)
     slow.send_signal(signal.SIGCONT)
     assert ended(slow)[0] == 0 and ended(second)[0] == 0
     events = study.history.events
@@ -269,7 +277,7 @@ def test_an_array_of_tasks_that_are_preempted_and_requeued(tmp_path: Path, start
     tasks = [start(step=0.05) for _ in range(3)]
     requeued = 0
     for round_of_preemption in range(4):
-        until(lambda: study.history.spent >= 8 * (round_of_preemption + 1))  # noqa: B023 - called at once
+        eventually(lambda: study.history.spent >= 8 * (round_of_preemption + 1))  # noqa: B023 - called at once
         victim = tasks[round_of_preemption % 3]
         victim.send_signal(signal.SIGTERM)
         if round_of_preemption == 3:

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from scrimp.cli.select import (
     show_selection,
 )
 from scrimp.errors import ScrimpError
+from tests.waiting import PATIENCE, eventually
 
 FIELDS = [
     "checkpoint",
@@ -40,6 +40,7 @@ FIELDS = [
     "scores",
     "scores_with_error",
     "smooth",
+    "ordered",
 ]
 
 
@@ -305,11 +306,9 @@ def test_interrupted_it_ends_its_commands_and_goes_on(tmp_path: Path) -> None:
     path = described(tmp_path, seconds=30.0)
     command = [str(Path(sys.executable).with_name("scrimp")), "select", "run", str(path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("out/*/*/tried")) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    eventually(lambda: list(tmp_path.glob("out/*/*/tried")))
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1 and "nothing is lost" in errors, errors
     marker = str(tmp_path / "evaluate.py").encode()
     alive = [entry for entry in Path("/proc").glob("[0-9]*/cmdline") if _holds(entry, marker)]
@@ -418,3 +417,35 @@ def test_it_says_what_to_take_how_sure_and_what_failed(capsys: pytest.CaptureFix
         scrimp.create_selection("t", checkpoints=[1, 2], tasks=["a"], storage="memory://").history
     )
     assert capsys.readouterr().out == ""
+
+
+def test_a_cell_by_question_has_the_mean_of_all_its_answers(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    selection = scrimp.create_selection(
+        "s", checkpoints=[1, 2], tasks={"a": 30}, storage=url, seed=0
+    )
+    selection.stop_when(share=0.5)
+    told: dict[int, list[float]] = {1: [], 2: []}
+    while not selection.finished:
+        checkpoint, task, questions = selection.ask()
+        answers = [float(len(told[checkpoint]) % 3 == 0)] * len(questions)
+        told[checkpoint] += answers
+        selection.tell(checkpoint, task, answers)
+    shown = CliRunner().invoke(app, ["show", "s", "--storage", url, "--json"])
+    for cell in json.loads(shown.stdout)["trials"]:
+        answers = told[cell["checkpoint"]]
+        assert cell["score"] == pytest.approx(sum(answers) / len(answers), abs=1e-6)
+    said = CliRunner().invoke(app, ["explain", "s", "--checkpoint", "2", "--storage", url])
+    assert said.stdout.startswith("Checkpoint 2 has answered ")
+
+
+def test_an_answer_by_the_smooth_curve_and_rows_without_one(tmp_path: Path) -> None:
+    rows = ["checkpoint,task,score"]
+    rows += [f"{step},t{k},{0.5 + 0.1 * (step == 3)}" for step in range(1, 9) for k in range(2)]
+    (tmp_path / "scores.csv").write_text("\n".join(rows))
+    path = str(tmp_path / "scores.csv")
+    measured = run("select", "next", path).stdout
+    assert "take checkpoint 3:" in measured and "second opinion: the smoothed curve" in measured
+    smooth = run("select", "next", path, "--answer", "smooth").stdout
+    assert "why: the smooth curve" in smooth and "second opinion" not in smooth
+    assert "curve" not in run("select", "next", path, "--unordered").stdout

@@ -185,7 +185,7 @@ def test_words_and_json(small: str, run: Callable[..., Any]) -> None:
     text = run("explain", "small", "1", "--details", "--storage", small).stdout
     assert (
         text.startswith("Trial 1: completed, error 0.2; rank 1 of 3\n")
-        and "It is based on 1 report of 1 trial;" in text
+        and "It was made after 1 report of 1 trial;" in text
     )
     record = json.loads(run("explain", "small", "1", "--storage", small, "--json").stdout)
     assert (

@@ -6,13 +6,13 @@ import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import scrimp
+from tests.waiting import eventually
 
 TMUX = shutil.which("tmux")
 pytestmark = pytest.mark.skipif(
@@ -72,12 +72,9 @@ class Terminal:
     def screen(self) -> str:
         return self._call("capture-pane", "-p")
 
-    def wait(self, ready: Callable[[str], bool], seconds: float = 60) -> str:
+    def wait(self, ready: Callable[[str], bool]) -> str:
         """The screen once ``ready`` holds of it."""
-        deadline = time.monotonic() + seconds
-        while not ready(self.screen):
-            assert time.monotonic() < deadline, f"this was on the screen at the end:\n{self.screen}"
-            time.sleep(0.1)
+        eventually(lambda: ready(self.screen), pause=0.1)
         return self.screen
 
     def close(self) -> None:

@@ -1,13 +1,17 @@
 """Buttons: what they append to the log, and what they refuse."""
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.testclient import TestClient
 
 import scrimp
 from scrimp.dashboard.actions import form_config
-from scrimp.dashboard.server import MAX_BODY_BYTES
+from scrimp.dashboard.server import MAX_BODY_BYTES, Secrets, create_app
 from scrimp.errors import ConfigError, ReportError
+from scrimp.storage.open import open_storage
 from scrimp.study_log.events import StudyChanged
 from scrimp.study_log.limits import Totals
 
@@ -204,3 +208,104 @@ def test_deleting_needs_the_secret_to_change_and_a_page_of_this_server(own: Any)
     assert scrimp.studies(own.url) == ["mine"]
     assert client.post("/delete", data=form, headers=changing, follow_redirects=False).is_redirect
     assert scrimp.studies(own.url) == []
+
+
+FILE = """
+name = "from a file"
+metrics = {error = "minimize", latency = "minimize"}
+method = "random"
+seed = 3
+
+[space]
+lr = {type = "float", low = 1e-5, high = 1e-1, log = true}
+
+[constraints]
+memory = {at_most = 4}
+
+[run]
+n_trials = 7
+"""
+
+
+def test_a_study_is_created_by_form_or_file_and_worked_on(own: Any) -> None:
+    form = {
+        "name": "by form",
+        "space": "x = float(0, 1)\nkind = categorical(a, b)",
+        "metric": "loss",
+        "direction": "maximize",
+        "n_trials": "5",
+        "budget": "epoch(1,9)",
+        "method": "asha",
+        "seed": "",
+    }
+    page = own.post("/create", data=form).text
+    assert "The study is created" in page and ">new</span>" in page
+    assert "scrimp worker &#39;by form&#39; --storage" in page and "module:function" in page
+    study = scrimp.load_study("by form", storage=own.url)
+    assert study.metric == "loss" and study.direction == "maximize" and study.method == "asha"
+    assert study.budget == scrimp.Budget("epoch", 1, 9) and list(study.space) == ["x", "kind"]
+    assert study.history.totals.n_trials == 5 and study.history.objective is None
+    assert own.post("/create", data={"toml": FILE}).status_code == 200
+    study = scrimp.load_study("from a file", storage=own.url)
+    assert list(study.history.problem.metrics) == ["error", "latency"]
+    assert study.history.problem.seed == 3 and study.history.totals.n_trials == 7
+    study.optimize(lambda trial: {"error": 1.0, "latency": 2.0, "memory": 1.0}, n_trials=7)
+    assert "finished" in own.get("/study", params={"name": "from a file"}).text
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ({"toml": FILE.replace("from a file", "mine")}, "there is a study &#39;mine&#39; already"),
+        ({"toml": "name = "}, "not valid TOML"),
+        ({"toml": FILE.replace("n_trials = 7", "workers = 2")}, "an option of the worker"),
+        ({"toml": FILE.replace("[run]\nn_trials = 7", "")}, "would never end"),
+        ({"toml": FILE.replace('"random"', '"randm"')}, "randm"),
+        ({"name": "x", "space": "lr = flot(1, 2)", "n_trials": "3"}, "flot"),
+        ({"name": "x", "space": "lr = float(0, 1)", "n_trials": "many"}, "give a whole number"),
+        ({"name": "", "space": "lr = float(0, 1)", "n_trials": "3"}, "name"),
+    ],
+)
+def test_mistakes_in_a_new_study_are_shown_in_the_form(
+    own: Any, form: dict[str, str], words: str
+) -> None:
+    answer = own.post("/create", data=form)
+    assert answer.status_code == 400 and words in answer.text
+    assert "<h1>New study</h1>" in answer.text, "nothing that was typed is lost"
+    assert own.get("/").text.count('name="study"') == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'objective = "planted:run"',
+        'command = "touch planted"',
+        'plugins = ["planted"]',
+        'storage = "sqlite:///elsewhere.db"',
+    ],
+)
+def test_a_study_from_the_page_names_no_code(
+    own: Any, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "planted.py").write_text("raise SystemExit('imported')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    answer = own.post("/create", data={"toml": f"{line}\n{FILE}"})
+    assert answer.status_code == 400 and "cannot be set here" in answer.text
+    assert "planted" not in sys.modules and not (tmp_path / "elsewhere.db").exists()
+    assert "from a file" not in own.get("/").text
+
+
+def test_creating_needs_the_secret_to_change_and_a_page_of_this_server(own: Any) -> None:
+    app = create_app(open_storage(own.url), Secrets("w" * 20, "r" * 20))
+    client = TestClient(app, base_url="http://127.0.0.1")
+    looking, changing = ({"authorization": f"Bearer {key * 20}"} for key in "rw")
+    assert "<button>Create" not in client.get("/new", headers=looking).text
+    assert "<button>Create" in client.get("/new", headers=changing).text
+    elsewhere = {**changing, "origin": "http://evil.example"}
+    for headers in (looking, elsewhere, {}):
+        assert client.post("/create", data={"toml": FILE}, headers=headers).status_code in (
+            401,
+            403,
+        )
+    assert client.post("/create", data={"toml": FILE}, headers=changing).status_code == 200

@@ -126,3 +126,33 @@ def test_a_storage_that_comes_back_is_read_again(monkeypatch: pytest.MonkeyPatch
         pass
     with book.reading("s", 10) as seen:
         assert seen is not None
+
+
+def test_a_log_that_ends_its_thread_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise RecursionError("a mistake of our own")
+
+    monkeypatch.setattr("scrimp.dashboard.book.load_any", broken)
+    book = Book(open_storage(f"sqlite:///{tmp_path}/s.db"))
+    with (
+        pytest.raises(StudyError, match=r"cannot be read \(RecursionError\).*verify"),
+        book.reading("s", 60.0),
+    ):
+        pass
+
+
+def test_few_logs_are_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_OPEN_STUDIES", 2)
+    storage = open_storage(f"sqlite:///{tmp_path}/s.db")
+    for name in "abc":
+        scrimp.create_study(name, SPACE, storage=storage)
+    kept = Book(storage)
+    seen = []
+    for name in "abca":
+        with kept.reading(name, 30.0) as study:
+            assert study is not None and study.name == name
+        seen.append(kept._entries[name])
+        assert len(kept._entries) <= 2
+    assert seen[3] is not seen[0]

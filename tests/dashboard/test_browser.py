@@ -35,6 +35,10 @@ OVERLAPS = (Path(__file__).parent / "overlaps.js").read_text(encoding="utf-8")
 PAGES = ("/", "/study?name=staged", "/trial?study=staged&number={best}")
 
 
+AXE = Path(os.environ.get("SCRIMP_AXE", "node_modules/axe-core/axe.min.js"))
+"""The rules of accessibility, if `npm install --no-save axe-core` has put them there."""
+
+
 @pytest.fixture(scope="module")
 def address(url: str) -> Iterator[str]:
     """A server in a process of its own, over the studies of the other tests."""
@@ -355,3 +359,34 @@ def test_a_browser_that_leaves_does_no_harm(address: str, browser: Any) -> None:
     tab.open("/study?name=staged")
     tab.drawn("history")
     tab.close()
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="axe-core is not installed")
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 1440), ("light", 390)])
+def test_axe_finds_nothing_on_any_page(
+    address: str, url: str, browser: Any, scheme: str, width: int
+) -> None:
+    best = show(url, "staged")["best"]["trial"]
+    others = (
+        "/new",
+        "/study?name=several",
+        f"/study?name={quote(HOSTILE)}",
+        "/compare?study=staged&study=fallen",
+        f"/trials?study=staged&number={best}&number=0",
+        "/delete?study=staged",
+        "/study?name=nowhere",
+    )
+    rules, found = AXE.read_text(encoding="utf-8"), {}
+    tab = Tab(browser, address, scheme, width)
+    for path in (*(one.format(best=best) for one in PAGES), *others):
+        page = tab.open(path)
+        for name in tab.figures()[:4]:
+            tab.drawn(name)
+        page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+        page.evaluate(rules)
+        violations = page.evaluate("axe.run()")["violations"]
+        if violations:
+            found[path] = [(one["id"], one["nodes"][0]["target"]) for one in violations]
+    tab.errors = [error for error in tab.errors if "404" not in error]
+    tab.close()
+    assert found == {}

@@ -1,7 +1,7 @@
 """A page shows the pictures that have something to show."""
 
 import scrimp
-from scrimp.dashboard.figures import APART, FIGURES, HEADINGS, SELECTION, heading, panels_of
+from scrimp.dashboard.figures import APART, CELLS, FIGURES, HEADINGS, SELECTION, heading, panels_of
 
 
 def made(names: str = "xy", **settings: object) -> scrimp.Study:
@@ -21,7 +21,7 @@ def test_nothing_without_trials_and_no_pictures_of_values_without_values() -> No
     study = made()
     assert panels_of(study.history).all == ()
     study.tell(study.ask(), state="failed")
-    assert panels_of(study.history).all == ("spending", "timeline")
+    assert panels_of(study.history).all == ("timeline",)
     study.tell(study.ask(), 1.0)
     assert panels_of(study.history).first == ("history",)
 
@@ -41,7 +41,7 @@ def test_a_selection_has_its_own() -> None:
     selection = scrimp.create_selection("c", checkpoints=[1, 2], tasks=["a"], storage="memory://")
     assert panels_of(selection.history).all == ()
     selection.tell(1, "a", 0.5)
-    assert panels_of(selection.history).all == SELECTION
+    assert panels_of(selection.history).all == CELLS
 
 
 def test_every_picture_has_a_heading_and_can_be_drawn() -> None:

@@ -6,11 +6,14 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
 import scrimp
 from scrimp.cli.main import app
 from scrimp.dashboard import pages
+from scrimp.dashboard.server import create_app
+from scrimp.storage.open import open_storage
 from scrimp.study_log.events import StudyChanged
 from scrimp.study_log.limits import Totals
 from tests.dashboard.conftest import HOSTILE
@@ -28,12 +31,31 @@ def test_studies(client: Any) -> None:
     assert text.count('class="badge degraded"') == 1
 
 
+def test_a_long_list_has_pages_and_is_searched_by_name(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = re.findall(r'data-mark aria-label="compare ([^"]+)"', client.get("/").text)
+    monkeypatch.setattr(pages, "MAX_LISTED_STUDIES", 2)
+    seen: list[str] = []
+    for number in range(1, -(-len(whole) // 2) + 1):
+        text = client.get(f"/?page={number}").text
+        seen += re.findall(r'data-mark aria-label="compare ([^"]+)"', text)
+        if len(seen) < len(whole):
+            assert f'href="/?page={number + 1}&amp;sort=created' in text
+    assert sorted(seen) == sorted(whole) and len(whole) > 3
+    for odd in ("0", "-1", "999999999999", "x"):
+        assert client.get(f"/?page={odd}").status_code == 200
+    found = client.get("/?text=stag").text
+    assert 'name=staged"' in found and 'name=fallen"' not in found and "page 1 of 1" not in found
+
+
 def test_numbers_of_a_study_are_those_of_the_command_line(client: Any, url: str) -> None:
     shown = CliRunner().invoke(app, ["show", "staged", "--storage", url, "--json"]).stdout
     record = json.loads(shown)
     text = client.get("/study?name=staged").text
     assert f'id="best-value" data-value="{record["best"]["value"]}"' in text
     assert f'id="spent" data-value="{record["spent"]}"' in text
+    assert record["repeated"] > 0 and f">and {record['repeated']:g} repeated," in text
     counts = dict(re.findall(r'data-status="(\w+)" data-count="(\d+)"', text))
     assert f">{counts['paused']} paused<" in text  # the same word as in the table
     assert {status: int(count) for status, count in counts.items()} == record["counts"]
@@ -157,6 +179,29 @@ def test_a_log_that_is_being_read_says_so(client: Any, monkeypatch: pytest.Monke
     assert "reading the log" in client.get("/").text
 
 
+def test_a_selection_by_question_shows_its_race(tmp_path: Any) -> None:
+    from fastapi.testclient import TestClient
+
+    from scrimp.dashboard.server import create_app
+    from scrimp.storage.open import open_storage
+
+    url = f"sqlite:///{tmp_path}/c.db"
+    selection = scrimp.create_selection(
+        "run", checkpoints=[100, 200, 300], tasks={"a": 40}, storage=url, seed=0
+    )
+    selection.stop_when(share=0.3)
+    while not selection.finished:
+        checkpoint, task, questions = selection.ask()
+        selection.tell(checkpoint, task, [checkpoint / 400] * len(questions))
+    client = TestClient(create_app(open_storage(url)), base_url="http://127.0.0.1")
+    text = client.get("/study?name=run").text
+    for name in ("selection_race", "selection_scores", "selection_tasks", "selection_saved"):
+        assert f'id="figure-{name}"' in text
+        assert client.get(f"/figure?study=run&name={name}").json()["data"]
+    assert 'id="figure-selection_grid"' not in text
+    assert "it has the highest score on the questions that the remaining checkpoints share" in text
+
+
 def test_a_selection_has_its_own_pictures_and_no_buttons(tmp_path: Any) -> None:
     from fastapi.testclient import TestClient
 
@@ -252,3 +297,30 @@ def test_the_list_shows_the_answer_of_a_selection(own: Any) -> None:
     assert "4 of 4 cells" in re.sub(r"<[^>]*>", "", own.get("/study?name=pick").text).replace(
         "\n", " "
     )
+
+
+def test_a_selection_is_finished_once_its_rule_is_met_and_has_cells(tmp_path: Any) -> None:
+    place = open_storage(f"sqlite:///{tmp_path}/s.db")
+    steps, tasks = list(range(1, 9)), ["arc", "mmlu"]
+    made = scrimp.create_selection("run", checkpoints=steps, tasks=tasks, storage=place, seed=0)
+    made.run(lambda step, task: 0.1 * step + (task == "arc"), share=0.5)
+    client = TestClient(create_app(place), base_url="http://127.0.0.1")
+    page = client.get("/study", params={"name": "run"}).text
+    assert 'state-finished" id="state">finished' in page and "the share 0.5" in page
+    assert "Latest activity: cell 7" in page and "of 8 cells" in page
+    numbers = re.findall(r'<tr data-trial="(\d+)">', page)
+    assert numbers == [str(number) for number in range(7, -1, -1)], "the latest come first"
+
+
+def test_past_studies_that_were_left_out_are_not_learned_from(tmp_path: Any) -> None:
+    place, space = open_storage(f"sqlite:///{tmp_path}/s.db"), scrimp.Space(x=scrimp.Float(0, 1))
+    for name, values in {"good": (1.0, 2.0, 3.0), "empty": ()}.items():
+        past = scrimp.create_study(name, space, method="random", storage=place, seed=0)
+        for value in values:
+            past.tell(past.ask(), value)
+    new = scrimp.create_study("new", space, storage=place, seed=0, learn_from=["good", "empty"])
+    new.optimize(lambda trial: trial.params["x"], n_trials=3)
+    client = TestClient(create_app(place), base_url="http://127.0.0.1")
+    page = client.get("/study", params={"name": "new"}).text
+    assert '<p class="quiet" id="sources">learns from good</p>' in page
+    assert "1 past study left out" in page and "0 usable trials" in page

@@ -225,7 +225,7 @@ def test_a_body_that_does_not_come_is_not_waited_for(
         return {"type": "http.disconnect"}
 
     async def refusal(receive: Any) -> Any:
-        return await server._body(receive)
+        return await server.received(receive, server.MAX_BODY_BYTES)
 
     assert asyncio.run(refusal(never)).status == 408 and asyncio.run(refusal(left)).status == 400
 

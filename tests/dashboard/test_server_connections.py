@@ -71,6 +71,39 @@ def test_a_request_that_comes_slowly_but_whole_is_answered_and_its_connection_wa
     opened.close()
 
 
+def test_an_answer_that_is_not_read_ends(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "REQUEST_HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(server, "UNREAD_SECONDS", 0.3)
+    gone, lost = threading.Event(), server.PatientProtocol.connection_lost
+
+    def watched(self: server.PatientProtocol, error: Exception | None) -> None:
+        lost(self, error)
+        gone.set()
+
+    monkeypatch.setattr(server.PatientProtocol, "connection_lost", watched)
+    with socket.socket() as opened:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        opened.connect(("127.0.0.1", port))
+        opened.sendall(b"GET /static/plotly.min.js HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert gone.wait(30), "it is ended by the server, after its patience"
+    assert page(port) == 200
+
+
+def test_the_body_of_an_answer_does_not_wait_for_its_head(
+    port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen, made = [], server.PatientProtocol.connection_made
+
+    def watched(self: server.PatientProtocol, transport: asyncio.BaseTransport) -> None:
+        made(self, transport)
+        connection = transport.get_extra_info("socket")
+        seen.append(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+    monkeypatch.setattr(server.PatientProtocol, "connection_made", watched)
+    assert page(port) == 200
+    assert seen == [1]
+
+
 def test_too_many_half_requests_keep_nobody_out(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "MAX_CONNECTIONS", 8)
     monkeypatch.setattr(server, "REQUEST_HEAD_SECONDS", 600.0)

@@ -4,7 +4,7 @@ import pytest
 
 import scrimp
 from scrimp.dashboard import table
-from scrimp.dashboard.table import MAX_KEPT_TABLES, TRIALS_PER_PAGE, Query, table_page
+from scrimp.dashboard.table import TRIALS_PER_PAGE, Query, table_page
 from scrimp.study_log.history import History
 
 
@@ -101,25 +101,55 @@ def test_the_front_comes_first_and_by_the_first_metric() -> None:
     assert [trial.id for trial in fast.trials][:2] == [1, 2]
 
 
-def test_trials_are_sorted_once_until_the_study_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_trial_costs_one_place_and_not_a_new_order(monkeypatch: pytest.MonkeyPatch) -> None:
     space = scrimp.Space(x=scrimp.Float(0, 1))
     study = scrimp.create_study("s", space, method="random", storage="memory://", seed=0)
-    study.optimize(lambda trial: trial.params["x"], n_trials=5)
-    sorted_for: list[Query] = []
-    real = table._ordered_trials
+    study.optimize(lambda trial: trial.params["x"], n_trials=60)
+    placed: list[int] = []
+    real = table._Place.of
 
-    def counted(history: History, query: Query) -> object:
-        sorted_for.append(query)
-        return real(history, query)
+    def counted(self: table._Place, trial: scrimp.Trial) -> object:
+        placed.append(trial.id)
+        return real(self, trial)
 
-    monkeypatch.setattr(table, "_ordered_trials", counted)
+    monkeypatch.setattr(table._Place, "of", counted)
     for page in (1, 2, 1):
-        assert table_page(study.history, Query(page=page)).total == 5
-    assert sorted_for == [Query()]
-    study.tell(study.ask(), 0.0)
+        assert table_page(study.history, Query(page=page)).total == 60
+    assert placed == list(range(60))
+    study.tell(study.ask(), 0.5)
     shown = table_page(study.history, Query())
-    assert len(sorted_for) == 2 and shown.total == 6 and shown.trials[0].value == 0.0
-    for number in range(2 * MAX_KEPT_TABLES):
-        table_page(study.history, Query(text=f"x>{number}"))
-    kept: dict[Query, object] = study.history.remember("tables", dict)
-    assert len(kept) == MAX_KEPT_TABLES
+    assert placed[60:] == [60] and shown.total == 61
+    values = [
+        trial.best
+        for page in (1, 2)
+        for trial in table_page(study.history, Query(page=page)).trials
+    ]
+    assert values == sorted(values)  # type: ignore[type-var]
+    study.tell(study.ask(), -1.0)
+    assert table_page(study.history, Query()).trials[0].value == -1.0
+
+
+def test_a_kept_table_is_the_one_made_again() -> None:
+    """Whatever happened to the trials meanwhile, filters and attributes included."""
+    space = scrimp.Space(x=scrimp.Float(0, 1), kind=scrimp.Categorical(["a", 1, True]))
+    study = scrimp.create_study("s", space, method="random", storage="memory://", seed=1)
+    queries = [
+        Query(),
+        Query("kind"),
+        Query("kind", descending=False),
+        Query(status="completed"),
+        Query(text="x>0.4", sort="x"),
+        Query(text="done=1"),
+        Query(text="completed"),
+    ]
+    for number in range(70):
+        trial = study.ask()
+        if number % 7:
+            study.tell(trial, round(trial.params["x"], 1), state=None)
+        elif number % 14:
+            study.tell(trial, state="failed", message="completed half")
+        if number % 5 == 0:
+            study.set_user_attr("done", 1, trial=trial)
+        again = History.of(study.history.events)
+        for query in queries:
+            assert table_page(study.history, query) == table_page(again, query)

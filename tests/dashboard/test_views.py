@@ -8,8 +8,11 @@ from scrimp.dashboard.views import (
     field_of,
     latest_activity,
     rank_words,
+    start_words,
+    workers_of,
     working,
 )
+from scrimp.storage.leases import Lease
 from scrimp.study_log.record import StudyRecord
 
 
@@ -114,3 +117,33 @@ def test_rules_say_in_how_many_trials_they_held() -> None:
     assert gb.violated(16.5) and not gb.violated(16.0) and not gb.violated(None)
     assert rank_words(current_record(study), study.trials[0]) == "rank 2 of 2 by its best value"
     assert rank_words(current_record(study), study.trials[3]) == ""
+
+
+def test_workers_are_those_with_leases_and_those_before(tmp_path: Path) -> None:
+    study = scrimp.create_study(
+        "s",
+        scrimp.Space(x=scrimp.Float(0, 1)),
+        method="random",
+        storage=f"sqlite:///{tmp_path}/s.db",
+        seed=0,
+    )
+    study.optimize(lambda trial: 1.0, n_trials=3)
+    store = study._ledger.store
+    (before,) = workers_of(study.history, store.leases())
+    assert (before.trials, before.failed, before.heartbeat, before.running) == (3, 0, None, ())
+    store.lease(Lease(7, 1, "away:1", "away", 1, 60.0))
+    store.lease(Lease(8, 1, "gone:2", "gone", 2, -5.0))
+    away, gone, own = sorted(
+        workers_of(study.history, store.leases()), key=lambda worker: worker.name != "away:1"
+    )
+    assert (away.running, away.silent, own.heartbeat) == ((7,), False, None)
+    assert away.heartbeat is not None and 0.0 <= away.heartbeat < 30.0
+    assert gone.name == "gone:2" and gone.silent
+
+
+def test_the_command_that_starts_a_worker(tmp_path: Path) -> None:
+    study = scrimp.create_study(
+        "a b", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://"
+    )
+    named = "scrimp worker 'a b' --storage sqlite:///x.db --objective module:function"
+    assert start_words(study.history, "sqlite:///x.db") == named

@@ -3,6 +3,7 @@
 import scrimp
 from scrimp.display.study_words import (
     best_words,
+    method_words,
     running_words,
     spent_words,
     states_words,
@@ -73,7 +74,7 @@ def test_savings_are_told_of_a_study_that_is_over(halving: scrimp.Study) -> None
     assert best_words(record) == "0.2  trial 1 after 2 epochs"
     assert (
         spent_words(StudyRecord.of(history, over=True))
-        == "4 epochs spent where training all 3 takes 27: 85% saved"
+        == "4 epochs spent; 27 without early stopping"
     )
 
 
@@ -96,3 +97,9 @@ def test_the_line_says_where_the_study_stands(halving: scrimp.Study) -> None:
     )
     words = "best error 0.2 (trial 1)  ·  1 running, 2 paused  ·  4 epochs spent  ·  1 s"
     assert summary_line(StudyRecord.of(halving.history, seconds=1.0)) == words
+
+
+def test_a_selection_is_shown_with_the_name_of_its_method_alone() -> None:
+    made = scrimp.create_selection("s", checkpoints=[1, 2], tasks=["a"], storage="memory://")
+    assert method_words(made.history.method, "selection") == "kg"
+    assert "tolerance" in method_words(made.history.method)

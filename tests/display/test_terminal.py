@@ -45,7 +45,7 @@ def test_a_finished_study_has_its_states_and_savings(halving: scrimp.Study) -> N
     halving._change(StudyChanged(totals=Totals(n_trials=3)))
     lines = shown(halving.history, 100)
     assert lines[4] == "trials   3 paused" and not any("waiting" in line for line in lines)
-    assert lines[-1] == "spent    5 epochs where training all 3 takes 27: 81% saved"
+    assert lines[-1] == "spent    5 epochs; 27 without early stopping"
     assert lines[1].startswith("━" * 60)  # full
 
 
@@ -89,6 +89,20 @@ def test_bars_and_failure_lines(told: scrimp.Study) -> None:
     ]
     failed = told.trials[3]
     assert failure_line(failed, 24) == "trial 3: CUDA out of…"
+
+
+def test_a_selection_by_question_is_told_by_its_race() -> None:
+    selection = scrimp.create_selection(
+        "s", checkpoints=[1, 2, 3, 4], tasks={"a": 50}, storage="memory://", seed=0
+    )
+    selection.stop_when(share=0.3)
+    while not selection.finished:
+        checkpoint, task, questions = selection.ask()
+        selection.tell(checkpoint, task, [float(checkpoint == 3)] * len(questions))
+    (line,) = shown(selection.history, 120)
+    asked = selection.recommend().asked
+    assert line.startswith(f"{asked} of 200 answers, round ")
+    assert "2 of 4 checkpoints in the race, 3 leads" in line
 
 
 def test_a_selection_is_told_by_its_cells() -> None:

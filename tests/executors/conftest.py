@@ -1,6 +1,5 @@
 """Scripts as the tests of executors start them."""
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ import pytest
 
 from scrimp.executors.command import CommandExecutor
 from scrimp.executors.command_line import Command
+from tests.waiting import eventually
 
 Start = Callable[..., CommandExecutor]
 
@@ -52,7 +52,5 @@ def alive(pid: int) -> bool:
 
 
 def gone(*pids: int) -> bool:
-    deadline = time.monotonic() + 20
-    while any(alive(pid) for pid in pids) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return not any(alive(pid) for pid in pids)
+    eventually(lambda: not any(alive(pid) for pid in pids))
+    return True

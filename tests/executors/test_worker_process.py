@@ -10,6 +10,7 @@ import pytest
 
 from scrimp.executors.executor import Assignment
 from scrimp.study_log.events import Ended, Reported
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def test_it_serves_assignments_until_the_connection_closes(
         connection.send(True)
         assert connection.recv() == ("done", [])
     connection.close()
-    assert process.wait(timeout=10) == 0
+    assert process.wait(PATIENCE) == 0
     os.close(lifeline)
 
 
@@ -75,4 +76,4 @@ def test_it_ends_when_the_lifeline_is_cut(
     )
     connection.send(Assignment(0, {}, 1, 0.0, 1.0))
     os.close(lifeline)
-    assert process.wait(timeout=10) == -9
+    assert process.wait(PATIENCE) == -9

@@ -31,7 +31,7 @@ def aimed(error, speed, front=FRONT):
 def test_the_part_of_the_front_is_named(error, speed, words):
     line = aimed(error, speed)
     assert words in line
-    assert line.startswith(f"The models expected error {error:.4g} (")
+    assert line.startswith(f"The models predicted error {error:.4g} (")
 
 
 def test_the_first_of_a_front_and_no_expectation():

@@ -17,8 +17,10 @@ from scrimp.study_log.decision_record import (
     EMPTY_RECORD,
     DecisionRecord,
     Expected,
+    FromDensity,
     Gain,
     Horizon,
+    InBracket,
     Modelled,
     Promoted,
     Race,
@@ -58,9 +60,10 @@ def trial() -> Trial:
             "to beat the best error so far by epoch 5.",
         ),
         (DecisionRecord(reason=Said("nobody knows")), "Nobody knows."),
-        (DecisionRecord(reason=Modelled(1.0, exploring=True)), "explored another region"),
+        (DecisionRecord(reason=Modelled(1.0, exploring=True)), "explored where"),
         (DecisionRecord(reason=Modelled(1.0)), "the most promising configuration"),
         (DecisionRecord(), "continued it to 3 epochs."),
+        (DecisionRecord(grant=InBracket(1)), "started in bracket 1 with 3 epochs."),
     ],
 )
 def test_reasons(record: DecisionRecord, words: str) -> None:
@@ -74,9 +77,9 @@ def test_methods_without_a_model_say_so() -> None:
 @pytest.mark.parametrize(
     ("low", "high", "words"),
     [
-        (-0.8, -0.6, "as expected"),
-        (-0.6, -0.5, "better than expected"),
-        (-0.9, -0.8, "worse than expected"),
+        (-0.8, -0.6, "inside the interval"),
+        (-0.6, -0.5, "better than predicted (noise not counted)"),
+        (-0.9, -0.8, "worse than predicted (noise not counted)"),
     ],
 )
 def test_beliefs_are_told_in_the_direction_of_the_metric(
@@ -85,7 +88,7 @@ def test_beliefs_are_told_in_the_direction_of_the_metric(
     reason = Modelled(expected=Expected(-0.65, low, high))
     expected, came = belief_lines(DecisionRecord(reason=reason), PLAIN, trial)
     assert expected.startswith(
-        f"The model expected accuracy 0.65, between {-high:.4g} and {-low:.4g}"
+        f"The model predicted accuracy 0.65 (95% interval without noise {-high:.4g} to {-low:.4g})."
     )
     assert came == f"The result was 0.7, {words}."
 
@@ -99,15 +102,23 @@ def test_beliefs_about_a_budget_name_it(trial: Trial) -> None:
 @pytest.mark.parametrize(
     ("expected", "best", "words"),
     [
-        (Expected(0.3, 0.3, 0.5, 9.0), 0.3, "a new best error after 9 epochs, and 0.5 at worst"),
+        (
+            Expected(0.3, 0.3, 0.5, 9.0),
+            0.3,
+            "a new best error after 9 epochs (95% interval: up to 0.5)",
+        ),
         (
             Expected(0.4, 0.3, 0.5, 9.0),
             0.3,
-            "error 0.4 after 9 epochs, anything from a new best to",
+            "error 0.4 after 9 epochs (95% interval: a new best to 0.5)",
         ),
-        (Expected(0.3, 0.3, 0.5, 9.0), 0.2, "error 0.3 or better after 9 epochs, and 0.5 at worst"),
-        (Expected(0.4, 0.3, 0.5, 9.0), 0.2, "anything from 0.3 or better to 0.5 (two"),
-        (Expected(0.4, 0.35, 0.5, 9.0), 0.2, "between 0.35 and 0.5 (two standard deviations)"),
+        (
+            Expected(0.3, 0.3, 0.5, 9.0),
+            0.2,
+            "error 0.3 or better after 9 epochs (95% interval: up to 0.5)",
+        ),
+        (Expected(0.4, 0.3, 0.5, 9.0), 0.2, "(95% interval: 0.3 or better to 0.5)"),
+        (Expected(0.4, 0.35, 0.5, 9.0), 0.2, "(95% interval without noise 0.35 to 0.5)"),
     ],
 )
 def test_a_band_that_ends_where_the_knowledge_ends_says_so(
@@ -132,7 +143,7 @@ def test_scores_of_two_sides_and_of_one(trial: Trial) -> None:
     )
     assert lines == [
         "Its score was the highest: 0.5 (the probability of improvement).",
-        "The runner-up was trial 7, with 0.4.",
+        "Runner-up: trial 7, with 0.4.",
     ]
 
 
@@ -140,9 +151,9 @@ def test_scores_of_two_sides_and_of_one(trial: Trial) -> None:
     ("per_unit", "per_cost", "cost", "each"),
     [
         (False, False, None, ""),
-        (True, False, "dollars", " for each epoch of training"),
-        (True, True, None, " for each second of training"),
-        (True, True, "dollars", " for each unit of dollars"),
+        (True, False, "dollars", " per epoch"),
+        (True, True, None, " per second of training"),
+        (True, True, "dollars", " per unit of dollars"),
     ],
 )
 def test_a_gain_is_told_with_the_value_it_improves_on(
@@ -153,7 +164,7 @@ def test_a_gain_is_told_with_the_value_it_improves_on(
         reason=Modelled(-1.5, expected, question=Gain(9.0, 0.25, per_unit, per_cost))
     )
     assert why(record, problem, "freeze-thaw", True, 3.0) == (
-        f"It had the largest expected improvement on the best error so far, 0.25, by epoch 9{each}."
+        f"It had the highest expected improvement{each} over the best error so far (0.25) by epoch 9."
     )
     words = score_words(record, {"name": "freeze-thaw"}, problem)
     assert score_lines(record, words, trial) == [
@@ -218,16 +229,31 @@ def test_after_a_failure_a_score_is_called_the_logarithm_that_it_is(method: str)
 
 def test_weights_of_past_studies_are_shares() -> None:
     sources = Sources(weights={"old": 0.25, "none": 0.001, "this study": 0.749})
-    assert other_lines(DecisionRecord(sources=sources)) == [
+    assert other_lines(DecisionRecord(sources=sources), PLAIN) == [
         "Weights of studies: this study 75%, old 25%."
     ]
+    nearly = Sources(weights={"old": 0.996, "this study": 0.004})
+    (line,) = other_lines(DecisionRecord(sources=nearly), PLAIN)
+    assert line == "Weights of studies: old over 99%."
+
+
+def test_densities_name_a_budget_only_if_the_study_has_one() -> None:
+    record = DecisionRecord(reason=FromDensity(1.0, 10))
+    assert other_lines(record, PLAIN)[0].endswith("among 10 finished trials.")
+    assert other_lines(record, STAGED)[0].endswith("among 10 trials compared at budget 1.")
+
+
+def test_the_score_of_one_trade_off_is_not_called_a_probability() -> None:
+    record = DecisionRecord(reason=Modelled(-0.69, weights={"p": 0.5, "q": 0.5}))
+    assert score_words(record, {"name": "gp-pi"}, PLAIN) == "for one trade-off of the metrics"
+    assert score_words(record, {"name": "gp"}, PLAIN).startswith("the logarithm of the expected")
 
 
 def test_past_studies_that_do_not_count() -> None:
     sources = Sources(
         left_out=("past study 'one' has 1 usable trials; it is left out",), unlearnable=("a", "b")
     )
-    assert other_lines(DecisionRecord(sources=sources)) == [
+    assert other_lines(DecisionRecord(sources=sources), PLAIN) == [
         "Past study 'one' has 1 usable trials; it is left out.",
         (
             "The values of past studies 'a', 'b' cannot be predicted from their configurations (too"
@@ -236,5 +262,5 @@ def test_past_studies_that_do_not_count() -> None:
     ]
     assert (
         "'e' and 3 more cannot"
-        in other_lines(DecisionRecord(sources=Sources(unlearnable=tuple("abcdefgh"))))[0]
+        in other_lines(DecisionRecord(sources=Sources(unlearnable=tuple("abcdefgh"))), PLAIN)[0]
     )

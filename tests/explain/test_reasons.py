@@ -42,7 +42,7 @@ def test_a_model_based_decision() -> None:
     assert isinstance(reason, Modelled) and reason.expected and reason.rivals
     assert decision.new and decision.trials_seen == decision.reports_seen == number >= 4
     assert (
-        f"expected error {reason.expected.loss:.4g}, between {reason.expected.low:.4g}"
+        f"predicted error {reason.expected.loss:.4g} (95% interval without noise {reason.expected.low:.4g}"
         in last.details
     )
     best = min(trial.value for trial in study.trials[:number] if trial.value is not None)
@@ -50,9 +50,7 @@ def test_a_model_based_decision() -> None:
     assert f"The result was {study.trials[number].value:.4g}" in last.details
     assert f"Its score was the highest: {reason.score:.4g}" in last.details
     runner = reason.rivals[0]
-    assert (
-        f"The runner-up was {config_text(runner.config)}, with {runner.score:.4g}" in last.details
-    )
+    assert f"Runner-up: {config_text(runner.config)}, with {runner.score:.4g}" in last.details
     assert decision.competitors[0] == {
         "text": config_text(runner.config),
         "score": runner.score,
@@ -67,7 +65,7 @@ def test_promotions_are_decisions_too() -> None:
     assert [decision.budget for decision in best.decisions] == [1.0, 3.0, 9.0]
     assert [decision.new for decision in best.decisions] == [True, False, False]
     assert "within the cutoff at 1, so it was promoted to 3 epochs" in best.details
-    assert "started in bracket 0 with 1 epoch." in best.details
+    assert "so a new one started with 1 epoch." in best.details
     assert f"error {best.value:.6g} after 9 epochs" in best.headline
     assert best.decisions[1].title == "more budget, 3 epochs in all"
     grants = [event for event in study.history.events if isinstance(event, BudgetGranted)]
@@ -103,13 +101,31 @@ def test_degraded_decisions_say_so() -> None:
 def test_what_would_have_been_chosen_without_the_past() -> None:
     study = scrimp.create_study("t", SPACE, method="random", storage="memory://", seed=0)
     study._ledger.append([SourceAttached(study="old", length=3, digest="x")])
-    study.ask()
-    explanation = explain(study.history, 0)
+    study.ask()  # at random: past studies had no part in it
+    assert explain(study.history, 0).without_sources is None
+    config = {"lr": 0.1, "layers": 1}
+    for trial, weight in ((1, 0.0), (2, 0.7)):
+        sources = Sources(weights={"old": weight, "this study": 1.0 - weight})
+        batch = [
+            Decided(decision=trial, seen=1, record=DecisionRecord(sources=sources)),
+            TrialAdded(trial=trial, config=config),
+            BudgetGranted(trial=trial, budget=1.0),
+        ]
+        study._ledger.append(batch, trial)
+    assert explain(study.history, 1).without_sources is None
+    explanation = explain(study.history, 2)
     assert explanation.without_sources is not None and set(explanation.without_sources) == {
         "lr",
         "layers",
     }
-    assert "Without the past studies the model would have chosen lr=" in explanation.details
+    assert "Plain `gp` without past studies would have tried lr=" in explanation.details
+    same = [
+        Decided(decision=3, seen=1, record=DecisionRecord(sources=sources)),
+        TrialAdded(trial=3, config=explanation.without_sources),
+        BudgetGranted(trial=3, budget=1.0),
+    ]
+    study._ledger.append(same, 3)
+    assert explain(study.history, 3).without_sources is None
 
 
 def test_a_promoted_trial_is_told_its_rank() -> None:
@@ -148,12 +164,10 @@ def test_a_competitor_is_somebody_else() -> None:
         study._ledger.append([*batch, BudgetGranted(trial=number, budget=1.0)], number)
     first, second = explain(study.history, 0), explain(study.history, 1)
     assert (
-        "The runner-up was lr=0.5, layers=2, with 0.9." in first.details
+        "Runner-up: lr=0.5, layers=2, with 0.9." in first.details
         and "expected improvement" in first.details
     )
-    assert (
-        "There was no runner-up" in second.details and "explored another region" in second.details
-    )
+    assert "There was no runner-up" in second.details and "explored where" in second.details
     assert "expected improvement" not in second.details  # an optimistic bound decided
 
 

@@ -54,23 +54,21 @@ def frozen() -> scrimp.Study:
     return made
 
 
-def test_freeze_thaw_tells_chances_and_who_else_would_have_gone_on() -> None:
+def test_freeze_thaw_tells_chances_and_the_runner_up() -> None:
     told = explain(frozen().history, 1)
     way, why = told.summary
     assert way.startswith("It belongs to the first design")
     assert way.endswith("then it was rank 1 of 2 after 1 epoch.")
     assert why == (
         "It was given 3 epochs in all, since it had the best chance, 50%, of beating its own error"
-        " of 0.3 by epoch 26; otherwise trial 0 (16%) would have continued."
+        " of 0.3 by epoch 26; runner-up: trial 0 (16%)."
     )
     lines = told.decisions[-1].lines
     assert "It was the most likely to beat the best error so far by epoch 26." in lines
-    expected = "The model expected a new best error after 26 epochs, and 0.5 at worst"
+    expected = "The model predicted a new best error after 26 epochs (95% interval: up to 0.5)"
     assert any(line.startswith(expected) for line in lines)
-    assert (
-        "Its chance was the best: 50%." in lines and "The runner-up was trial 0, with 16%." in lines
-    )
-    assert "between 0.3 and" not in told.details and "more." not in why
+    assert "Its chance was the best: 50%." in lines and "Runner-up: trial 0, with 16%." in lines
+    assert "interval 0.3 to" not in told.details and "more." not in why
 
 
 def test_promotions_tell_their_ranks_and_who_stood_behind() -> None:
@@ -81,7 +79,7 @@ def test_promotions_tell_their_ranks_and_who_stood_behind() -> None:
     way, why = explain(made.history, 1).summary
     assert way.endswith("; then it was rank 1 of 3 after 1 epoch.")
     assert why.startswith("It was given 3 epochs in all: its value was within the cutoff at 1")
-    assert why.endswith("behind it was trial 0 with 0.5.")
+    assert why.endswith("next was trial 0 with 0.5.")
     way, why = explain(made.history, 2).summary
     assert why == (
         "It was given 1 epoch and no more: trial 1 with 0.25 was ahead of it and continued."
@@ -94,16 +92,18 @@ def test_a_model_tells_what_it_expected_beside_the_best_and_the_alternative() ->
     made = study(method="gp")
     made.optimize(lambda trial: trial.params["lr"] + trial.params["layers"], n_trials=9)
     told = made.explain(8)
-    assert told.summary[0].startswith("A model of 8 reports, in which error changes fastest along ")
+    assert told.summary[0].startswith(
+        "After 8 reports a model, in which error changes fastest along "
+    )
     assert " chose it when the best error so far was" in told.summary[0]
     assert f"; the result was {made.trials[8].value:.4g}." in told.summary[0]
     if told.decisions[0].competitors:
         other = told.decisions[0].competitors[0]["text"]
-        assert told.summary[1] == f"Otherwise {other} would have been chosen."
+        assert told.summary[1] == f"Runner-up: {other}."
 
 
 def test_constraints_cost_and_past_studies_are_told() -> None:
-    made = study(constraints={"size": scrimp.AtMost(4)}, cost="seconds")
+    made = study(constraints={"size": scrimp.AtMost(4)}, cost="seconds", method="gp")
     made._ledger.append([SourceAttached(study="old", length=3, digest="x")])
     sources = Sources(weights={"old": 0.7, "this study": 0.3})
     record = DecisionRecord(reason=Modelled(1.0), sources=sources)
@@ -113,8 +113,8 @@ def test_constraints_cost_and_past_studies_are_told() -> None:
     text = made.explain(0).text
     assert "Not all constraints hold (size at most 4: 9)." in text
     assert "It cost 12.5 seconds; the median trial cost 12.5." in text
-    assert "Past studies had a weight of 70%, most of it old with 70%." in text
-    assert "Without the past studies the model would have chosen lr=" in text
+    assert "Past studies had a weight of 70%, the largest old with 70%." in text
+    assert "Plain `gp` without past studies would have tried lr=" in text
 
 
 def test_a_trial_that_nobody_decided_on() -> None:
@@ -149,10 +149,10 @@ def modelled(made: scrimp.Study, *fits: DecisionRecord) -> str:
     [
         (
             0.6,
-            "it expected 0.6, but anything between 0.4 and 0.9 was likely, so it was worth a try",
+            "predicted 0.6 (95% interval without noise 0.4 to 0.9), tried because it was uncertain; the",
         ),
-        (0.5, "it expected 0.5, between 0.4 and 0.9; the result was 0.5."),
-        (0.45, "it expected 0.45, between 0.4 and 0.9; the result was 0.5."),
+        (0.5, "predicted 0.5 (95% interval without noise 0.4 to 0.9); the result was 0.5."),
+        (0.45, "predicted 0.45 (95% interval without noise 0.4 to 0.9); the result was 0.5."),
     ],
 )
 def test_a_choice_that_promised_no_better_value_is_called_a_try(loss: float, words: str) -> None:
@@ -179,7 +179,7 @@ def test_a_decision_without_a_fit_used_the_latest_one_before() -> None:
     ("costs", "middle"), [((9.0, 1.0, 5.0), "5"), ((4.0, 1.0), "4"), ((2.0, 8.0, 6.0, 4.0), "6")]
 )
 def test_the_median_cost_is_that_of_the_middle_trial(costs: tuple[float, ...], middle: str) -> None:
-    made = study(cost="dollars")
+    made = study(cost="dollars", method="gp")
     for cost in costs:
         made.tell(made.ask(), {"error": 0.5, "dollars": cost})
     made.ask()
@@ -196,3 +196,57 @@ def test_equal_trials_share_a_rank(direction: str) -> None:
     headlines = [made.explain(number).headline for number in range(5)]
     ranks = [line.partition("; ")[2] for line in headlines]
     assert ranks == ["rank 3 of 4", "rank 1 of 4", "rank 1 of 4", "rank 4 of 4", ""]
+
+
+def trained(trial: scrimp.LiveTrial) -> None:
+    for epoch in trial.steps():
+        trial.report(error=abs(trial.params["lr"] - 0.1) + 0.1 * trial.params["layers"] + 1 / epoch)
+
+
+@pytest.mark.parametrize("method", ["hyperband", "asha", "sync-hyperband", "freeze-thaw", "median"])
+def test_why_a_trial_got_no_more_agrees_with_the_log(method: str) -> None:
+    """If all trials that were given the same budget and more later reported lower values there, they
+    continued ahead of it; a trial is not called worse because the study ended."""
+    made = study(budget=EPOCHS, method=method)
+    made.optimize(trained, n_trials=25, total_budget=150)
+    grants = [event for event in made.history.events if isinstance(event, BudgetGranted)]
+    given = {t.id: [one.budget for one in grants if one.trial == t.id] for t in made.trials}
+    values = {t.id: {point.step: point.loss for point in t.curve} for t in made.trials}
+    for trial in made.trials:
+        (budget, *more) = given[trial.id]
+        text = str(made.explain(trial.id))
+        if more or not trial.curve:
+            continue
+        if budget == 27:
+            assert ("stopped after" in text) == (trial.status == "stopped")
+            continue
+        ahead = [
+            other for other, budgets in given.items() if budget in budgets and budgets[-1] > budget
+        ]
+        if any(values[other][budget] >= values[trial.id][budget] for other in ahead):
+            ahead = []
+        if len(ahead) > 1:
+            assert f"{len(ahead)} trials ahead of it continued" in text
+        elif ahead:
+            assert f"trial {ahead[0]} with" in text and "was ahead of it and continued" in text
+        else:
+            later = max(place for place, one in enumerate(grants) if one.trial == trial.id)
+            words = "later grant" if later + 1 < len(grants) else "no grant was made after its"
+            assert words in text and "promising" not in text
+
+
+def test_a_trial_is_not_called_worse_if_a_worse_one_continued() -> None:
+    made = study(budget=scrimp.Budget("epoch", 1, 9), method="asha")
+    for trial, value in zip(made.ask(count=3), (0.5, 0.25, 0.75), strict=True):
+        made.report(trial, step=1, error=value)
+    assert made.ask().id == 1
+    assert "trial 1 with 0.25 was ahead" in str(made.explain(0))
+    decided(made, 4, DecisionRecord(), BudgetGranted(trial=2, budget=3.0))
+    text = str(made.explain(0))
+    assert "ahead of it" not in text and "the 2 later grants went to other trials" in text
+
+
+def test_a_trial_is_not_called_worse_because_the_study_ended() -> None:
+    made = study(budget=EPOCHS, method="asha")
+    made.optimize(trained, n_trials=1)
+    assert "1 epoch and no more: no grant was made after its report." in str(made.explain(0))

@@ -132,7 +132,9 @@ def test_scores_are_named_by_the_acquisition_that_was_maximised() -> None:
         ("gp", "expected addition to the front)."),
         ("gp:trade_off=chebyshev", "of the metrics)."),
     ):
-        study = scrimp.create_study("s", SPACE, method=method, storage="memory://", metrics=both)
+        study = scrimp.create_study(
+            "s", SPACE, method=method, storage="memory://", metrics=both, seed=0
+        )
         for _ in range(6):
             trial = study.ask()
             study.tell(trial, {"p": bowl(trial.params), "q": trial.params["x"]})
@@ -183,7 +185,9 @@ def weights(tmp_path: Path, method: str) -> dict[str, float]:
             trial = old.ask()
             old.tell(trial, sign * bowl(trial.params))
     past = ["alike", "opposite"]
-    study = scrimp.create_study("new", SPACE, method=method, storage=storage, learn_from=past)
+    study = scrimp.create_study(
+        "new", SPACE, method=method, storage=storage, learn_from=past, seed=0
+    )
     for _ in range(8):
         trial = study.ask()
         study.tell(trial, bowl(trial.params))

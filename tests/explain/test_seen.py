@@ -34,10 +34,19 @@ def test_what_was_seen() -> None:
     assert seen.best == (0.3, 1) and seen.reached == 2.0
     assert seen.best_words(PROBLEM) == "the best error so far was 0.3 (trial 1)"
     assert seen_by(PROBLEM, [], 0).best_words(PROBLEM) == ""
+    # A late report of a lower step takes no budget back.
+    assert seen_by(PROBLEM, [*EVENTS, report(1, 1.5, 0.35)], 1).reached == 2.0
+
+
+def test_trials_that_do_not_fit_the_space_are_counted_apart() -> None:
+    seen = seen_by(PROBLEM, EVENTS, 0, unfit={1, 3})
+    assert (seen.trials, seen.reports, seen.failures, seen.unfit) == (2, 2, 0, 2)
+    assert seen.best == (0.5, 0)
 
 
 def test_ranks_are_among_those_that_had_come_as_far() -> None:
     assert rank_then(PROBLEM, EVENTS, 1, 2.0) == Rank(2.0, 0.3, 1, 1)
+    assert rank_then(PROBLEM, EVENTS, 1, 1.0) == Rank(1.0, 0.4, 1, 3, 0, 0.5)  # as it was then
     first = rank_then(PROBLEM, EVENTS, 0, 1.0)
     assert first == Rank(1.0, 0.5, 2, 3, 2, 0.1)  # behind it the one over the limit
     words = "After 1 epoch it had error 0.5, rank 2 of the 3 trials that had come that far; next was trial 2"

@@ -47,6 +47,15 @@ def test_csv_by_columns(tmp_path: Path) -> None:
     )
 
 
+def test_an_apostrophe_goes_where_an_export_put_it_and_stays_where_a_user_did(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "r.csv"
+    path.write_text("params_word,value\n'=a,1\n'tis,2\n")
+    (found,) = read_results(path, ImportSettings(metric="value"))
+    assert [trial.config["word"] for trial in found.trials] == ["=a", "'tis"]
+
+
 def test_named_parameters_only(tmp_path: Path) -> None:
     path = tmp_path / "old.csv"
     path.write_text(CSV)

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import scrimp
+from scrimp.checkpoint_selection.question_command import QuestionCommand
 from scrimp.checkpoint_selection.score_files import read_scores
-from scrimp.errors import StudyError
-from scrimp.formats.selection_file import read_selection_file
+from scrimp.errors import StudyError, TableError
+from scrimp.formats.selection_file import SelectionPlan, read_selection_file
 
 HEAD = f"""
 name = "s"
@@ -127,3 +128,48 @@ def test_costs_by_the_samples_that_earlier_results_count(tmp_path: Path) -> None
 
 
 SAMPLES = (("a", 40), ("b", 100))
+
+
+def test_by_question_a_file_has_numbers_of_questions_or_the_harness(tmp_path: Path) -> None:
+    def read(text: str) -> SelectionPlan:
+        (tmp_path / "s.toml").write_text('name = "s"\ncheckpoints = ["a", "b"]\n' + text)
+        return read_selection_file(tmp_path / "s.toml")
+
+    plan = read(
+        'command = "ask {checkpoint} {task} {questions}"\ntasks = {arc = 40}\n'
+        'answers = "known.jsonl"\nload_cost = 9.0\nrepeats = 2\n[run]\nanswers = 0.1\nretries = 3\n'
+    )
+    assert plan.command == QuestionCommand(
+        ("ask", "{checkpoint}", "{task}", "{questions}"), tmp_path, retries=3
+    )
+    assert plan.question["tasks"] == {"arc": 40} and plan.run["answers"] == 0.1
+    assert plan.question["load_cost"] == 9.0 and plan.question["repeats"] == 2
+    assert plan.answers == tmp_path / "known.jsonl"
+    plan = read('tasks = ["arc"]\nmetric = "acc"\n[lm_eval]\ninclude_path = "tasks"\n')
+    assert plan.command is None and plan.lm_eval is not None
+    assert plan.lm_eval["include_path"] == str(tmp_path / "tasks")
+    assert plan.lm_eval["metric"] == "acc" and plan.lm_eval["model"] == "hf"
+    with pytest.raises(StudyError, match="either command"):
+        read('tasks = ["arc"]\n')
+    with pytest.raises(StudyError, match=r"neither .questions. nor .samples."):
+        read('command = "ask {checkpoint} {task}"\ntasks = {arc = 40}\n')
+
+
+def test_a_folder_of_the_hugging_face_trainer_lists_its_checkpoints(tmp_path: Path) -> None:
+    for step in (1000, 500, 20000):
+        (tmp_path / "run" / f"checkpoint-{step}").mkdir(parents=True)
+    (tmp_path / "s.toml").write_text(
+        'name = "s"\ncheckpoints = "run"\ntasks = ["arc"]\ncommand = "echo {checkpoint} {task}"\n'
+    )
+    plan = read_selection_file(tmp_path / "s.toml")
+    names = [f"run/checkpoint-{step}" for step in (500, 1000, 20000)]
+    assert plan.question["checkpoints"] == names
+    selection = scrimp.create_selection(
+        "s", checkpoints=tmp_path / "run", tasks=["arc"], storage="memory://"
+    )
+    assert selection.checkpoints == tuple(str(tmp_path / name) for name in names)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(TableError, match="no folder checkpoint-"):
+        scrimp.create_selection(
+            "e", checkpoints=str(tmp_path / "empty"), tasks=["arc"], storage="memory://"
+        )

@@ -13,7 +13,7 @@ from scrimp.formats.toml_reading import Mistake
 
 RIGHT = """\
 name = "digits"
-command = "sh train.sh --lr {lr}"
+command = "sh train.sh --lr {lr} {params}"
 metric = "val_error"
 direction = "minimize"
 seed = 3
@@ -135,7 +135,7 @@ WRONG: dict[str, tuple[str, str, str]] = {
         "line 5, seed: is -1; it must be a whole number of at least 0",
     ),
     "seed is text": ("seed = 3", 'seed = "3"', "line 5, seed: is '3'; it must be a whole number"),
-    "no url": ('"sqlite:///s.db"', '"s.db"', "line 6, storage: .*no URL; write sqlite:///s.db"),
+    "no url": ('"sqlite:///s.db"', '"s.db"', "line 6, storage: .*not a URL; write sqlite:///s.db"),
     "wrong scheme": (
         '"sqlite:///s.db"',
         '"sqlit:///s.db"',
@@ -148,13 +148,17 @@ WRONG: dict[str, tuple[str, str, str]] = {
         "line 2, command: the program 'no-such-program'",
     ),
     "unclosed quote": (
-        '"sh train.sh --lr {lr}"',
+        '"sh train.sh --lr {lr} {params}"',
         '"sh \'train"',
         "line 2, command: .*No closing quotation",
     ),
     "both objectives": ("metric =", 'objective = "a:b"\nmetric =', "objective: both are there"),
-    "no objective": ('command = "sh train.sh --lr {lr}"', "", "objective: neither is there"),
-    "command is a number": ('"sh train.sh --lr {lr}"', "7", "line 2, command: is 7"),
+    "no objective": (
+        'command = "sh train.sh --lr {lr} {params}"',
+        "",
+        "objective: neither is there",
+    ),
+    "command is a number": ('"sh train.sh --lr {lr} {params}"', "7", "line 2, command: is 7"),
     "no space": (
         RIGHT[RIGHT.index("[space]") : RIGHT.index("[budget]")],
         "",
@@ -352,7 +356,7 @@ def test_all_mistakes_are_listed_in_the_order_of_the_file(tmp_path: Path) -> Non
 def test_functions_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "broken_objective_module.py").write_text("import math\nmath.nothing\n")
     (tmp_path / "fine_objective_module.py").write_text("def objective(trial):\n    return 1.0\n")
-    old = 'command = "sh train.sh --lr {lr}"'
+    old = 'command = "sh train.sh --lr {lr} {params}"'
     for path, message in (
         ("no_such_module_here:objective", "cannot be imported"),
         ("fine_objective_module:objectiv", "did you mean 'objective'"),

@@ -90,6 +90,7 @@ def test_a_study_without_a_file(tmp_path: Path) -> None:
 
 
 def test_parts() -> None:
+    assert replaced({"space": {"x": 1, "y": 2}}, {"space": {"y": 3}}) == {"space": {"x": 1, "y": 3}}
     assert replaced({"run": 3}, {"run.workers": 2}) == {
         "run": 3
     }  # the file is wrong, and said to be

@@ -17,7 +17,7 @@ MIXED = Space(
 
 
 def near(goal: np.ndarray):  # type: ignore[no-untyped-def]
-    """Losses that fall towards ``goal`` at the begin, and towards its mirror image at the end."""
+    """Losses that fall towards ``goal`` at the start, and towards its mirror image at the end."""
     return lambda x: np.stack([((x - goal) ** 2).sum(axis=1), ((x - 1.0 + goal) ** 2).sum(axis=1)])
 
 

@@ -96,7 +96,7 @@ def test_ranks_without_a_model_are_those_of_fronts() -> None:
     metrics = {"error": "minimize", "score": "maximize", "weights": "minimize"}
     budget = scrimp.Budget("epoch", 1, 9)
     study = scrimp.create_study(
-        "ranks", space, metrics=metrics, budget=budget, method="asha", storage="memory://"
+        "ranks", space, metrics=metrics, budget=budget, method="asha", storage="memory://", seed=0
     )
     begun = [(0.5, 10.0), (0.4, 10.0), (0.6, 5.0)]
     for trial, (error, weights) in zip(study.ask(3), begun, strict=True):

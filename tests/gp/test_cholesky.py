@@ -115,4 +115,4 @@ def test_in_place_reuses_memory():
 
 
 def test_ladder_is_increasing():
-    assert list(module.JITTERS) == sorted(module.JITTERS)
+    assert list(module.RELATIVE_JITTERS) == sorted(module.RELATIVE_JITTERS)

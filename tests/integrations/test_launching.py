@@ -6,8 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,6 +18,7 @@ from scrimp.executors import keeper
 from scrimp.integrations.launching import LaunchedWorker
 from scrimp.study.workers import described
 from scrimp.study_log.events import StudyChanged
+from tests.waiting import eventually
 
 MODULE = """
 import signal
@@ -99,13 +98,6 @@ def stored(folder: Path) -> scrimp.Study:
     return scrimp.load_study("launched", storage=place_of(folder))
 
 
-def until(happened: Callable[[], bool]) -> None:
-    limit = time.monotonic() + 600  # a busy machine
-    while not happened():
-        assert time.monotonic() < limit, "it never happened"
-        time.sleep(0.05)
-
-
 def test_it_works_until_the_study_is_finished(folder: Path) -> None:
     launched = pickle.loads(pickle.dumps(worker(folder, "quick", 3)))
     assert launched() is True
@@ -129,12 +121,12 @@ def alone(folder: Path, n_trials: int = 1) -> "subprocess.Popen[bytes]":
 
 def test_a_worker_ends_when_whoever_started_it_is_killed(folder: Path) -> None:
     starter = alone(folder)
-    until((folder / "step-2-1").exists)
+    eventually((folder / "step-2-1").exists)
     below = keeper.descendants(starter.pid)
     assert below
     starter.kill()
     starter.wait()
-    until(lambda: not any(keeper.start_time(process) for process in below))
+    eventually(lambda: not any(keeper.start_time(process) for process in below))
     (trial,) = stored(folder).trials
     assert trial.status == "stale" and trial.budget >= 2  # handed back, with that step
     assert LaunchedWorker("launched", place_of(folder), ("--objective", "objectives:endless"))()
@@ -154,9 +146,9 @@ def test_submitit_puts_a_preempted_worker_back_into_the_queue(
     executor = submitit.AutoExecutor(folder / "logs", cluster="local")
     executor.update_parameters(timeout_min=5)
     job = executor.submit(launched)
-    until(lambda: any(trial.budget >= 2 for trial in stored(folder).trials))
+    eventually(lambda: any(trial.budget >= 2 for trial in stored(folder).trials))
     if kind == "script":
-        until((folder / "step-3-1").exists)  # in the middle of it
+        eventually((folder / "step-3-1").exists)  # in the middle of it
     for process in keeper.descendants(job._process.pid):  # as Slurm does, to all of the job
         os.kill(process, signal.SIGUSR1)
     (folder / "go").touch()
@@ -198,11 +190,11 @@ def test_a_killed_dask_worker_leaves_nothing_behind(folder: Path) -> None:
         distributed.Client(cluster) as client,
     ):
         future = client.submit(launched, pure=False)
-        until((folder / "step-2-1").exists)
+        eventually((folder / "step-2-1").exists)
         (killed,) = client.run(os.getpid).values()
         below = keeper.descendants(killed)
         os.kill(killed, signal.SIGKILL)
-        until(lambda: not any(keeper.start_time(process) for process in below))
+        eventually(lambda: not any(keeper.start_time(process) for process in below))
         assert future.result(timeout=600) is True  # Dask begins the task again
     (trial,) = stored(folder).trials
     assert trial.status == "completed" and trial.attempt == 2

@@ -1,6 +1,8 @@
 """`ScrimpSampler` on Optuna itself: its own battery for samplers, and what users do with it."""
 
 import pickle
+import re
+import subprocess
 import sys
 
 import pytest
@@ -31,7 +33,7 @@ from scrimp.integrations.optuna import (
     space_of_distributions,
     space_of_suggestions,
 )
-from tests.integrations.changed_scripts import script_of
+from tests.integrations.changed_scripts import DOCS, script_of
 from tests.tools.postgres_server import PrivateServer, available
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -201,6 +203,30 @@ def test_the_script_on_our_page_runs():
     names = {}
     exec(compile(script_of("integrations.md"), "integrations.md", "exec"), names)
     assert len(names["study"].trials) == 50 and names["study"].best_value < 0.5
+
+
+def test_the_page_for_optuna_users_works_to_the_last_step(tmp_path, monkeypatch):
+    """Both sides of the page, then the command that imports, then the study that continues."""
+    monkeypatch.chdir(tmp_path)
+    page = (DOCS / "coming-from" / "optuna.md").read_text()
+    names = {}
+    blocks = re.findall(r"^```(.*?)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    code = [text for label, text in blocks if label.startswith("python")]
+    for text in code[:-1]:
+        if "study = " in text or "import scrimp" in text:
+            exec(compile(text, "optuna.md", "exec"), names)
+    (command,) = (text.split() for label, text in blocks if text.startswith("scrimp import"))
+    out = subprocess.run(
+        [sys.executable, "-m", *command], capture_output=True, text=True, check=True
+    ).stdout
+    (shown,) = (text for label, text in blocks if text.startswith("imported"))
+    assert out.splitlines()[0] == shown.splitlines()[0]
+    first = next(text for text in code if "momentum" in text and "scrimp" in text)
+    exec(compile(first, "optuna.md", "exec"), names)
+    exec(compile(code[-1], "optuna.md", "exec"), names)
+    study = names["study"]
+    assert len(study.trials) == 30
+    assert all(("momentum" in t.params) == (t.params["opt"] == "sgd") for t in study.trials)
 
 
 def test_studies_of_optuna_on_a_server_are_read(tmp_path):

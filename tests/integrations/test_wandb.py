@@ -75,6 +75,8 @@ def test_a_run_per_trial_that_goes_on(
     assert start.run_group == "digits" and start.project == "tests"
     assert {item.key: item.value_json for item in start.config.update}["lr"] == "0.25"
     study.report(1, step=2, error=0.5)
+    # W&B names the folder of a stretch by the second in which it starts.
+    time.sleep(1.1)
     assert track("digits", WandbTracker("tests", folder=tmp_path), storage=url) == 1
     rows = [(row["_step"], row["error"]) for row in history(tmp_path, f"{prefix}-1")]
     assert rows == [("1", "0.75"), ("2", "0.5")]

@@ -90,7 +90,8 @@ def test_improvement_is_never_multiplied_by_cost() -> None:
     ("method", "more", "ignored"),
     [
         ("gp", {}, False),
-        ("random", {}, False),
+        ("random", {}, True),
+        ("grid", {}, True),
         ("tpe", {}, True),
         ("asha", {"epochs": True}, True),
         ("mobster-joint", {"epochs": True}, True),
@@ -108,6 +109,28 @@ def test_a_cost_that_a_method_ignores_is_warned_about(
         create(method, cost="seconds", **more)
     said = [str(warning.message) for warning in recwarn]
     assert ["does not weigh the cost 'seconds'" in text for text in said] == [True] * ignored
+
+
+@pytest.mark.parametrize(
+    ("method", "more", "idle"),
+    [
+        ("gp:cost_exponent=0.5", {}, True),
+        ("gp:cost_surrogate=gp", {}, True),
+        ("rgpe:cost_exponent=0.5", {}, True),
+        ("gp:cost_exponent=0.5", {"cost": "seconds"}, False),
+        ("gp", {}, False),
+    ],
+)
+def test_settings_of_a_cost_that_the_study_has_not_are_warned_about(
+    method: str, more: dict[str, Any], idle: bool, recwarn: pytest.WarningsRecorder
+) -> None:
+    import warnings
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        create(method, **more)
+    said = [str(warning.message) for warning in recwarn]
+    assert ["has no effect: the study has no cost" in text for text in said] == [True] * idle
 
 
 @pytest.mark.parametrize("method", ["rgpe:dilution=none", scrimp.Method("rgpe", dilution=None)])

@@ -19,8 +19,7 @@ from scrimp.suggesters import bayesian
 from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.suggesters.suggester import ForecastPoints, Suggester, Suggestion
 from scrimp.suggesters.untried_configs import RandomSuggester
-from scrimp.testing.policies import PolicyBattery
-from scrimp.testing.suggesters import begin, pend, tell
+from scrimp.testing.policies import PolicyBattery, begin, pend, tell
 
 SPACE = Space(lr=Float(0.0, 1.0))
 COLD = Scheduled(RunToEnd(), RandomSuggester())

@@ -20,6 +20,7 @@ def test_a_running_trial_stands_at_its_grant() -> None:
         budget=scrimp.Budget("step", 2, 8),
         method="asha",
         storage="memory://",
+        seed=0,
     )
     study.ask()
     (row,) = rung_counts(study.history)

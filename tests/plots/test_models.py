@@ -51,7 +51,7 @@ def test_it_shows_mean_band_observations_and_acquisition(study: scrimp.Study) ->
     )  # the mean passes through what was seen
     assert picture.layout.xaxis.type == "log" and picture.layout.yaxis.title.text == "accuracy"
     assert picture.layout.xaxis2.title.text == "lr"
-    assert "After 9 observations" in picture.layout.meta["alternative"]
+    assert "9 observations of accuracy" in picture.layout.meta["alternative"]
 
 
 def test_the_acquisition_of_an_iteration_peaks_where_the_next_point_went() -> None:
@@ -71,7 +71,39 @@ def test_discrete_parameters_are_shown_at_their_values(study: scrimp.Study) -> N
 def test_other_methods_get_a_model_for_the_picture() -> None:
     study = scrimp.create_study("r", SPACE, method="random", storage="memory://", seed=0)
     study.optimize(lambda trial: trial.params["lr"], n_trials=5)
-    assert trace(scrimp.plots.surrogate(study, "lr"), "mean").y is not None
+    picture = scrimp.plots.surrogate(study, "lr")
+    assert trace(picture, "mean").y is not None
+    # An acquisition that does not decide is not drawn.
+    assert "acquisition" not in {item.name for item in picture.data}
+    assert "random has none of its own" in picture.layout.meta["alternative"]
+
+
+def test_every_metric_has_its_model() -> None:
+    study = scrimp.create_study(
+        "m",
+        SPACE,
+        metrics={"error": "minimize", "speed": "maximize"},
+        constraints={"memory": scrimp.AtMost(2.0)},
+        method="gp:initial=3",
+        storage="memory://",
+        seed=0,
+    )
+
+    def measure(trial: Any) -> dict[str, float]:
+        place = np.log10(trial.params["lr"])
+        return {"error": (place + 2) ** 2, "speed": place, "memory": -place, "heat": 3.0 * place}
+
+    study.optimize(measure, n_trials=10)
+    for metric, slope in {"error": None, "speed": 1.0, "memory": -1.0, "heat": 3.0}.items():
+        picture = scrimp.plots.surrogate(study, "lr", metric=metric)
+        mean = trace(picture, "mean")
+        assert picture.layout.yaxis.title.text == metric
+        assert sorted(trace(picture, "observed").y) == sorted(
+            trial.last.metrics[metric] for trial in study.trials
+        )
+        if slope is not None:
+            assert (mean.y[-1] - mean.y[0]) / 4.0 == pytest.approx(slope, rel=0.3)
+        assert "acquisition" in {item.name for item in picture.data}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 
 import scrimp
 from scrimp.errors import StudyError
-from scrimp.plots.models import belief_of, comparison_budget, landscape_of
+from scrimp.plots.models import comparison_budget, landscape_of
 
 
 def test_losses_are_compared_at_one_budget(staged: scrimp.Study) -> None:
@@ -39,6 +39,5 @@ def test_nothing_observed_is_said() -> None:
     study = scrimp.create_study(
         "e", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://"
     )
-    for model in (lambda: landscape_of(study.history), lambda: belief_of(study, study.history)):
-        with pytest.raises(StudyError, match="no observations"):
-            model()
+    with pytest.raises(StudyError, match="no observations"):
+        landscape_of(study.history)

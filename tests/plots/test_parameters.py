@@ -13,14 +13,18 @@ from scrimp.study_log.events import BudgetGranted, Decided, Reported, TrialAdded
 
 def test_panels_hold_the_trials(staged: scrimp.Study) -> None:
     picture = scrimp.plots.slice(staged)
-    assert [trace.name for trace in picture.data] == [
+    assert [trace.name for trace in picture.data[::2]] == [
         "lr",
         "layers",
         "width",
         "optimizer",
         "momentum",
     ]
-    lr, momentum = picture.data[0], picture.data[4]
+    lr, momentum = picture.data[0], picture.data[8]
+    best = staged.history.best[0]
+    assert (picture.data[1].name, list(picture.data[1].x)) == ("best", [best.config["lr"]])
+    last = picture.layout.xaxis5.domain
+    assert last[1] == picture.layout.xaxis3.domain[1], "the last row is as wide as the first"
     known = [trial for trial in staged.trials if trial.value is not None]
     assert list(lr.x) == [trial.params["lr"] for trial in known] and list(lr.y) == [
         trial.value for trial in known

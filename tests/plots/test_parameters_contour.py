@@ -30,3 +30,14 @@ def test_which_parameters(whole: scrimp.Study) -> None:
         scrimp.plots.contour(whole, "a", "a")
     with pytest.raises(StudyError, match="'z'"):
         scrimp.plots.contour(whole, "z")
+
+
+def test_the_caption_counts_the_trials_that_the_model_was_fitted_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("scrimp.plots.models.MAX_LANDSCAPE_ROWS", 10)
+    space = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1))
+    study = scrimp.create_study("many", space, method="random", storage="memory://", seed=0)
+    study.optimize(lambda trial: trial.params["x"], n_trials=30)
+    words = scrimp.plots.contour(study).layout.meta["alternative"]
+    assert int(words.split()[3]) <= 10

@@ -69,7 +69,9 @@ def test_the_bars_are_the_shares(staged: scrimp.Study) -> None:
     assert dict(zip(bars.y, bars.x, strict=True)) == {
         name: share[0] for name, share in shares.items()
     }
-    assert bars.y[-1] == "lr" and picture.layout.title.text.endswith("after 1 epoch")
+    assert bars.y[-1] == "lr" and picture.layout.title.text.endswith(
+        "after 1 epoch, within what was tried"
+    )
 
 
 def test_pools_are_judged_over_their_members() -> None:

@@ -50,3 +50,19 @@ def test_axes_are_described_for_whoever_brushes_them(staged: scrimp.Study) -> No
     assert axes[0] == {"name": "lr", "log": True} and axes[1] == {"name": "layers", "log": False}
     assert axes[3] == {"name": "optimizer", "choices": ["adamw", "<b>sgd</b>"]}
     assert axes[-1] == {"name": "last"}
+
+
+def test_another_metric_and_values_beyond_the_axis() -> None:
+    space = scrimp.Space(x=scrimp.Float(0, 1))
+    study = scrimp.create_study("far", space, method="random", storage="memory://", seed=0)
+    for number in range(9):
+        far = 1e6 if number == 4 else float(number)
+        study.tell(study.ask(), {"value": far, "memory": -float(number)})
+    picture = scrimp.plots.parallel(study)
+    axis = picture.data[0].dimensions[-1]
+    assert max(axis.values) == axis.range[1] < 100.0 and axis.ticktext[-1].startswith("≥")
+    assert "1 values beyond" in picture.layout.meta["alternative"]
+    assert picture.layout.meta["axes"][-1] == {"name": "last", "open": "high"}
+    other = scrimp.plots.parallel(study, metric="memory")
+    assert other.data[0].dimensions[-1].label == "memory"
+    assert other.layout.meta["axes"][-1] == {"name": "memory"}

@@ -56,7 +56,7 @@ def test_infeasible_reports_have_a_look_of_their_own():
 def test_metrics_are_chosen_by_name():
     study = made()
     assert "speed and memory" in scrimp.plots.front(study, "speed", "memory").layout.title.text
-    for x, y, words in (("speed", "speed", "choose two"), ("sped", None, "is no metric")):
+    for x, y, words in (("speed", "speed", "choose two"), ("sped", None, "is not a metric")):
         with pytest.raises(StudyError, match=words):
             scrimp.plots.front(study, x, y)
 

@@ -48,5 +48,5 @@ def test_what_cannot_be_drawn_is_refused():
     turned = {"error": "minimize", "speed": "minimize"}
     with pytest.raises(StudyError, match="'s1' does not have"):
         scrimp.plots.attainment(made(0), made(1, metrics=turned))
-    with pytest.raises(StudyError, match="no metric"):
+    with pytest.raises(StudyError, match="not a metric"):
         scrimp.plots.attainment(made(0), x="loss")

@@ -101,3 +101,22 @@ def test_a_point_outside_is_noticed() -> None:
     axis = {"xaxis": {}, "yaxis": {"type": "log", "range": [0.007, 0.13]}}
     figure = {"data": [{"x": [1, 2], "y": [0.02, 1.1]}], "layout": axis}
     assert outside(figure) == 1
+
+
+def test_only_points_that_are_drawn_count_as_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrimp.plots.progress.MAX_POINTS", 20)
+    monkeypatch.setattr("scrimp.plots.parameters.MAX_SLICE_DOTS", 20)
+    space = scrimp.Space(x=scrimp.Float(0, 1))
+    study = scrimp.create_study("many", space, method="random", storage="memory://", seed=0)
+    study.optimize(lambda t: 1e6 if t.id % 5 == 4 else t.params["x"] + 0.1, n_trials=60)
+    for draw in (scrimp.plots.history, scrimp.plots.slice):
+        plain = draw(study)
+        figure = {
+            "data": [
+                {"x": list(one.x), "y": list(one.y), "yaxis": one.yaxis or "y"}
+                for one in plain.data
+                if one.name != "best"
+            ],
+            "layout": json.loads(plain.to_json())["layout"],
+        }
+        assert outside(figure) == stated(figure) > 0

@@ -67,8 +67,13 @@ def test_thinning_keeps_both_ends() -> None:
 
 
 def test_a_sample_keeps_the_best_trials_and_the_order(whole: scrimp.Study) -> None:
-    shown = [trial.id for trial in sampled_trials(whole.trials, 10)]
-    best = sorted(whole.trials, key=lambda trial: trial.loss)[:5]
+    history = whole.history
+    shown = [trial.id for trial in sampled_trials(history, history.trials, 10)]
+    feasible = [trial for trial in whole.trials if trial.best is not None]
+    best = sorted(feasible, key=lambda trial: trial.loss)[:5]
     assert len(shown) == 10 and shown == sorted(shown)
     assert {trial.id for trial in best} <= set(shown)
-    assert sampled_trials(whole.trials, 48) == list(whole.trials)
+    assert sampled_trials(history, history.trials, 48) == list(history.trials)
+    light = sorted(whole.trials, key=lambda trial: trial.last.metrics["memory"])[:5]
+    shown = [trial.id for trial in sampled_trials(history, history.trials, 10, "memory")]
+    assert {trial.id for trial in light} <= set(shown)

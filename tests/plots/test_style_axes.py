@@ -48,3 +48,15 @@ def test_trials_without_a_value_are_left_out(staged: scrimp.Study) -> None:
 def test_few_integers_have_a_tick_each() -> None:
     assert order(scrimp.Int(1, 8))["dtick"] == 1
     assert "dtick" not in order(scrimp.Int(1, 800)) and "dtick" not in order(scrimp.Float(1, 8))
+
+
+def test_axes_of_trials_and_counts_have_whole_ticks() -> None:
+    study = scrimp.create_study(
+        "few", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://", seed=0
+    )
+    study.optimize(lambda trial: trial.params["x"], n_trials=3)
+    assert scrimp.plots.history(study).layout.xaxis.dtick == 1
+    assert scrimp.plots.compare(study).layout.xaxis.dtick == 1
+    assert scrimp.plots.history(study, over="time").layout.xaxis.dtick is None
+    study.optimize(lambda trial: trial.params["x"], n_trials=30)
+    assert scrimp.plots.history(study).layout.xaxis.dtick is None

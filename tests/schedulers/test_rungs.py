@@ -160,6 +160,16 @@ def test_ties_go_to_the_older_trial(log):
     assert log.history.derive(RungTable(LEVELS, (1 / 3, 1 / 3))).promotable() == (0, 1)
 
 
+def test_the_highest_rung_promotes_first(log):
+    """Trial 0 is the best at the lower rung, but trials 2 and 3 wait at the higher one."""
+    for loss in (0.1, 0.9):
+        log.report(log.start(1.0), 1.0, loss)
+    for loss in (0.7, 0.8):
+        log.report(log.start(3.0), 3.0, loss)
+    table = log.history.derive(RungTable(LEVELS, (1 / 2, 1 / 2)))
+    assert table.promotable() == (2, 2)
+
+
 def test_too_few_cannot_be_compared():
     rung = Rung(1.0, 0.5)
     rung.losses = [0.5]

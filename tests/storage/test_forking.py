@@ -3,7 +3,7 @@
 import os
 import threading
 
-from scrimp.storage.forking import Connected
+from scrimp.storage.forking import Connected, outer_lock
 
 
 class Line(Connected):
@@ -63,3 +63,27 @@ def test_what_is_gone_is_forgotten() -> None:
     if child == 0:
         os._exit(0)
     assert os.waitpid(child, 0)[1] == 0
+
+
+def test_a_fork_waits_for_the_locks_around_connections() -> None:
+    outer, line = outer_lock(), Line()
+    inside, order = threading.Event(), []
+
+    def work() -> None:
+        with outer:
+            inside.set()
+            threading.Event().wait(0.2)
+            # Taken second, as everywhere: a fork that took it first would wait for ever.
+            with line.lock:
+                order.append("worked")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    inside.wait()
+    child = os.fork()
+    if child == 0:
+        free = outer.acquire(timeout=5) and line.lock.acquire(timeout=5)
+        os._exit(0 if free and order == ["worked"] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    thread.join()
+    assert outer.acquire(timeout=5)

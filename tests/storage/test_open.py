@@ -52,10 +52,10 @@ def test_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("url", "words"),
     [
-        ("", "no URL; write sqlite:///scrimp.db"),
-        ("scrimp.db", "no URL; write sqlite:///scrimp.db"),
-        (None, "no URL"),
-        (3, "no URL"),
+        ("", "not a URL; write sqlite:///scrimp.db"),
+        ("scrimp.db", "not a URL; write sqlite:///scrimp.db"),
+        (None, "not a URL"),
+        (3, "not a URL"),
         ("sqlite://scrimp.db", "names no file; write sqlite:///scrimp.db"),
         ("sqlite://", "names no file"),
         ("sqlite:///", "names no file"),

@@ -21,12 +21,14 @@ from scrimp.storage.store import Storage
 from scrimp.study_log.events import Decided, Reported
 from scrimp.testing.storages import (
     DurableStorageBattery,
+    ServedStoreBattery,
     check_race,
     decide,
     first_event,
     report_of,
 )
 from tests.tools.postgres_server import PrivateServer, available
+from tests.waiting import PATIENCE
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ def storage(url: str) -> Iterator[Storage]:
     storage.close()
 
 
-class TestPostgresStorage(DurableStorageBattery):
+class TestPostgresStorage(DurableStorageBattery, ServedStoreBattery):
     """The URL opens a `PostgresStorage`."""
 
     @pytest.fixture
@@ -80,7 +82,7 @@ class Network:
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for thread in self._threads:
-            thread.join(timeout=10)
+            thread.join(timeout=PATIENCE)
 
     def _accept(self) -> None:
         with suppress(OSError):

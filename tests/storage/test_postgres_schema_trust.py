@@ -87,7 +87,7 @@ def refused(url: str, words: str) -> None:
             "the procedure scrimp_turn in .* is not the one that scrimp made",
         ),
         ("ALTER PROCEDURE scrimp_append SECURITY DEFINER", "the procedure scrimp_append"),
-        ("DROP FUNCTION scrimp_turn", "procedures of scrimp are missing or doubled"),
+        ("DROP FUNCTION scrimp_turn", "procedures of scrimp are missing or duplicated"),
         (
             (
                 "CREATE FUNCTION scrimp_turn(x integer) RETURNS void LANGUAGE sql AS 'SELECT"
@@ -110,6 +110,16 @@ def refused(url: str, words: str) -> None:
             "has other columns",
         ),
         ("CREATE TABLE child () INHERITS (scrimp_studies)", "has child or parent tables"),
+        (
+            # Triggers after a cascade run with the rights of the user who deletes a study.
+            (
+                "CREATE TABLE bait (study bigint REFERENCES scrimp_studies ON DELETE CASCADE); "
+                "INSERT INTO bait SELECT id FROM scrimp_studies; CREATE FUNCTION f() RETURNS"
+                " trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM spy(); RETURN NULL; END $$; CREATE"
+                " TRIGGER t AFTER DELETE ON bait FOR EACH ROW EXECUTE FUNCTION f()"
+            ),
+            "scrimp_studies in .* has other foreign keys",
+        ),
     ],
 )
 def test_tampering_is_refused(url: str, tampering: str, words: str) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import shutil
 import signal
 import sqlite3
@@ -14,19 +15,30 @@ from pathlib import Path
 import pytest
 
 from scrimp.errors import StorageError, StudyError
+from scrimp.storage import sqlite
 from scrimp.storage.sqlite import SCHEMA_STEPS, SqliteFile, SqliteStorage
 from scrimp.storage.store import Storage
 from scrimp.study_log.events import Reported
-from scrimp.testing.storages import DurableStorageBattery, first_event, report_of
+from scrimp.testing.storages import (
+    DurableStorageBattery,
+    ServedStoreBattery,
+    first_event,
+    report_of,
+)
 from tests.storage.conftest import fill
 
 
-class TestSqliteStorage(DurableStorageBattery):
+class TestSqliteStorage(DurableStorageBattery, ServedStoreBattery):
     @pytest.fixture
     def storage(self, tmp_path: Path) -> Iterator[Storage]:
         storage = SqliteStorage(tmp_path / "with space & ü?#%.db")
         yield storage
         storage.close()
+
+
+def test_no_statement_numbers_its_placeholders() -> None:
+    """Python 3.12 warns of them with a sequence of values, and 3.14 refuses."""
+    assert re.findall(r"\?\d", Path(sqlite.__file__).read_text(encoding="utf-8")) == []
 
 
 # -- what the file says about itself --------------------------------------------------------------
@@ -152,6 +164,22 @@ def test_many_open_a_new_file_at_once(path: Path) -> None:
     storage = SqliteStorage(path)
     assert sorted(storage.names()) == [f"study {number}" for number in range(6)]
     storage.close()
+
+
+def test_a_query_waits_for_the_transaction_of_another_thread(storage: SqliteStorage) -> None:
+    """They share a connection: without waiting the query would see rows that are not committed, or
+    take the transaction back."""
+    storage.create("digits", [first_event("digits")])
+    seen: list[list[tuple[object, ...]]] = []
+    query = "SELECT name FROM studies ORDER BY id"
+    reader = threading.Thread(target=lambda: seen.append(storage._file.rows(query)))
+    with storage._file.transaction() as connection:
+        connection.execute("INSERT INTO studies (name) VALUES ('new')")
+        reader.start()
+        reader.join(0.5)
+        assert not seen
+    reader.join()
+    assert seen == [[(b"digits",), (b"new",)]]
 
 
 def test_nobody_makes_a_new_file_theirs_while_another_reads_whose_it_is(path: Path) -> None:

@@ -9,9 +9,9 @@ import scrimp
 from scrimp.errors import StudyError
 from scrimp.executors.checkpoint_folder import CheckpointFolder, remove_trial
 from scrimp.executors.clock import wall_clock
-from scrimp.study.checkpoint_cleanup import CheckpointCleanup, check_keep
+from scrimp.study.checkpoint_cleanup import CheckpointCleanup, check_keep, needless
 from scrimp.study.run import Run
-from scrimp.study_log.events import CheckpointsRemoved, StudyChanged
+from scrimp.study_log.events import BudgetGranted, CheckpointsRemoved, Lost, StudyChanged
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 
@@ -87,6 +87,26 @@ def test_trials_below_a_decided_rung_are_given_up(tmp_path: Path, method: str) -
     assert not lost and len(undecided) < len(paused)
     assert kept(done) <= undecided | {done.best_trial.id, done.best("max")[0].id}
     assert done.best_trial.id in kept(done)
+
+
+def test_a_trial_whose_resume_failed_keeps_its_checkpoint(tmp_path: Path) -> None:
+    """It is paused below a decided rung, but it was resumed, and is resumed again."""
+    done = study(tmp_path, "sync-sh").optimize(objective, n_trials=12, keep="all")
+    policy, everything = done._deciding(), set(range(12))
+    trial = next(
+        trial
+        for trial in done.trials
+        if trial.status == "paused" and not policy.may_resume(done.history, trial.id)
+    )
+    assert trial.id in needless(done.history, policy, "none", everything)
+    attempt = trial.attempt + 1
+    history = done._ledger.append(
+        [
+            BudgetGranted(trial=trial.id, budget=9.0, attempt=attempt),
+            Lost(trial=trial.id, attempt=attempt, paused=True),
+        ]
+    )
+    assert trial.id not in needless(history, policy, "none", everything)
 
 
 @pytest.mark.parametrize(("keep", "expected"), [("all", {0, 1, 2, 3, 4, 5}), ("none", set())])

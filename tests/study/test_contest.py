@@ -31,11 +31,30 @@ def test_budgets_compare_whole_trainings_only() -> None:
     assert all(study.trials[number].budget == 9 for number in runs.trial)
 
 
+def test_values_after_the_same_training_are_compared() -> None:
+    """The verdict says after which: one trial was trained further, and its later value is not
+    compared with the other's."""
+    budget = scrimp.Budget("epoch", 1, 9)
+    study = scrimp.create_study(
+        "s", SPACE, method="random", storage="memory://", seed=0, budget=budget
+    )
+    for number, (x, last) in enumerate([(0.1, 9), (0.5, 4), (0.9, 4)]):
+        study.enqueue({"x": x})
+        trial = study.ask()
+        for epoch in range(1, last + 1):
+            study.report(trial, step=epoch, value=x + 1.0 / epoch)
+        assert len(study.trials) == number + 1
+    runs = Runs.of(study.history)
+    assert runs.budget == 4 and sorted(runs.loss) == [0.35, 0.75, 1.15]
+    text = str(study.verdict())
+    assert "trial 0 (x=0.1), value 0.35 after 4 epochs" in text and "0.2111" not in text
+
+
 def of(rows: list[tuple[int, int, float]]) -> Runs:
     """Runs from (configuration, seed, loss)."""
     place, seed, loss = (np.array(column) for column in zip(*rows, strict=True))
     configs = tuple({"x": float(number)} for number in range(place.max() + 1))
-    return Runs(np.arange(len(rows)), place, seed, loss.astype(float), loss * np.nan, configs)
+    return Runs(np.arange(len(rows)), place, seed, loss.astype(float), loss * np.nan, configs, 1.0)
 
 
 def test_noise_is_pooled_within_configurations() -> None:
@@ -43,6 +62,14 @@ def test_noise_is_pooled_within_configurations() -> None:
     assert noise is not None and noise.freedom == 2.0 and noise.std == pytest.approx(1.0)
     assert noise.source == "4 runs of 2 repeated configurations"
     assert noise_of(of([(0, -1, 1.0), (1, -1, 2.0)])) is None
+
+
+def test_a_noise_that_a_model_has_raised_says_so() -> None:
+    measured = Noise(0.1, "4 runs of 2 repeated configurations", 2.0)
+    raised = measured.raised(0.4)
+    assert raised.std == pytest.approx(((2 * 0.01 + 4 * 0.16) / 6) ** 0.5)
+    assert raised.source.endswith("configurations and, since these are few, a model of all results")
+    assert measured.raised(0.05) is measured
 
 
 def test_effects_of_seeds_are_shared_if_they_explain_the_noise() -> None:

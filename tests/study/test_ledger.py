@@ -1,5 +1,8 @@
 """Log and history in step, conflicts, and trials of vanished workers."""
 
+import os
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -267,6 +270,35 @@ def test_threads_share_one_study(tmp_path: Path, storage: str) -> None:
     assert all(outcome.same for outcome in replay(study.history.events))
 
 
+def test_a_child_uses_the_study_though_a_thread_used_it_at_the_fork(tmp_path: Path) -> None:
+    study = scrimp.create_study(
+        "s",
+        scrimp.Space(x=scrimp.Float(0, 1)),
+        method="random",
+        storage=f"sqlite:///{tmp_path}/s.db",
+        seed=0,
+    )
+    done = threading.Event()
+
+    def write() -> None:
+        while not done.is_set():
+            study.set_user_attr("now", 1)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    codes = []
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)  # ends a child that waits for ever
+            study.tell(study.ask(), 1.0)
+            os._exit(0)
+        codes.append(os.waitpid(child, 0)[1])
+    done.set()
+    thread.join()
+    assert codes == [0] * 3 and len(study.trials) == 3
+
+
 @pytest.mark.parametrize("number", [-1, 1, 10**9])
 def test_a_planted_lease_of_an_unknown_trial_takes_no_trial_away(
     store: EventStore, number: int
@@ -276,3 +308,22 @@ def test_a_planted_lease_of_an_unknown_trial_takes_no_trial_away(
     store.lease(Lease(number, 1, "w", "elsewhere", 1, -1.0))
     ledger.reclaim()
     assert ledger.history.trials[0].status == "running"
+
+
+def test_the_lease_of_an_earlier_attempt_takes_the_trial_from_no_one(store: EventStore) -> None:
+    """The next attempt was decided, and its worker has not taken its lease yet."""
+    ledger = Ledger(store, clock)
+    ledger.give_up(taken(ledger), "interrupted")
+    assert taken(ledger).attempt == 2
+    store.lease(Lease(0, 1, "w", "elsewhere", 1, -1.0))
+    ledger.reclaim()
+    assert ledger.history.trials[0].status == "running" and store.leases() == []
+
+
+def test_a_lease_that_outlived_its_trial_is_released_without_an_event(store: EventStore) -> None:
+    ledger = Ledger(store, clock)
+    taken(ledger)
+    ended = ledger.append([Reported(trial=0, step=1.0, metrics={"value": 0.5})])
+    store.lease(Lease(0, 1, "w", "elsewhere", 1, -1.0))
+    ledger.reclaim()
+    assert ledger.refresh().events == ended.events and store.leases() == []

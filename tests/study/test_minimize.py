@@ -68,3 +68,16 @@ def test_plugins_are_named_as_for_a_study(tmp_path: Path, monkeypatch: pytest.Mo
 def test_results_are_cards_in_notebooks() -> None:
     result = scrimp.minimize(lambda params: params["x"], scrimp.Space(x=scrimp.Float(0, 1)), 2)
     assert "2 of 2 trials" in result._repr_html_() and result._repr_html_().startswith("<div")
+
+
+def test_a_result_without_a_finite_value_has_a_text() -> None:
+    space = scrimp.Space(x=scrimp.Float(0, 1))
+    result = scrimp.minimize(lambda params: float("nan"), space, n_trials=2, seed=0)
+    assert repr(result).startswith("Result(") and "finite" in str(result)
+
+
+def test_a_storage_is_refused_with_the_way_to_keep_a_study() -> None:
+    space, options = scrimp.Space(x=scrimp.Float(0, 1)), {"storage": "memory://"}
+    for call in (scrimp.minimize, scrimp.maximize):
+        with pytest.raises(TypeError, match=f"create_study.*{call.__name__} keeps nothing"):
+            call(lambda params: 1.0, space, 2, **options)  # type: ignore[arg-type]

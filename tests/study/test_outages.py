@@ -101,7 +101,7 @@ def test_a_server_that_stays_away_ends_the_run(
     began = time.monotonic()
     with pytest.raises(StorageError, match="cannot be reached"):
         work(study, Run(objective, lease=1.0))
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 55  # not the minute that is the default
     server.start()
     assert reports(study) == [(0, 1.0), (0, 2.0)] and study.trials[0].status == "running"
     time.sleep(1.1)  # the lease of the run that ended runs out

@@ -167,7 +167,7 @@ def test_each_outcome_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     assert caplog.record_tuples == [
         ("scrimp", logging.INFO, "trial 0 completed: error 0.5; best 0.5, trial 0"),
         ("scrimp", logging.WARNING, "trial 1 failed: ValueError: too bad: 1"),
-        ("scrimp", logging.WARNING, "trial 2 failed like trial 1"),
+        ("scrimp", logging.INFO, "trial 2 failed like trial 1"),
         (
             "scrimp",
             logging.WARNING,
@@ -261,7 +261,7 @@ def test_a_trial_that_fails_when_resumed_is_resumed_first_with_its_grant() -> No
         study.optimize(broken_on_resume, n_trials=count, total_budget=200)
     (waiting,) = study.history.interrupted
     assert study.history.counts["failed"] == 0 and waiting.granted > waiting.budget > 0
-    assert "interrupted, so it was resumed" in study.explain(waiting.id).details
+    assert "interrupted or failed, so it was tried again" in study.explain(waiting.id).details
     resumed = study.ask()
     assert (resumed.id, resumed.granted) == (waiting.id, waiting.granted)
 
@@ -285,6 +285,37 @@ def test_a_run_in_which_something_worked_needs_ten_equal_failures() -> None:
     assert study.history.counts["failed"] == 10
 
 
+def saves(trial: Any) -> None:
+    """Train with a checkpoint at each step."""
+    for epoch in trial.steps():
+        (trial.checkpoint_dir / "state").write_text(str(epoch))
+        trial.report(value=trial.params["x"] + 1 / epoch)
+
+
+def cannot_load(trial: Any) -> None:
+    if trial.resumed:
+        raise NameError("name 'modle' is not defined")
+    saves(trial)
+
+
+@pytest.mark.parametrize("method", ["asha", "mobster-joint", "hyperband", "freeze-thaw"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_new_trials_that_work_do_not_hide_that_no_trial_can_be_resumed(
+    tmp_path: Path, method: str, workers: int
+) -> None:
+    study = scrimp.create_study(
+        "loads", SPACE, method=method, budget=scrimp.Budget("epoch", 1, 27),
+        storage=f"sqlite:///{tmp_path}/s.db", seed=0,
+    )  # fmt: skip
+    with pytest.raises(ObjectiveError, match=r"to resume a trial failed in a row.*'modle'"):
+        study.optimize(cannot_load, n_trials=60, workers=workers)
+    assert study.history.counts["failed"] == 0 and len(study.trials) < 25
+    paused = {trial.id: trial.budget for trial in study.trials}
+    study.optimize(saves, n_trials=len(study.trials) + 3)
+    assert study.history.counts["failed"] == 0 and not study.history.interrupted
+    assert any(trial.budget > paused[trial.id] for trial in study.trials if trial.id in paused)
+
+
 def test_one_trial_that_cannot_be_resumed_fails_while_others_work(tmp_path: Path) -> None:
     study = paused_study(f"sqlite:///{tmp_path}/s.db")
     doomed = min(study.history.with_status("paused"), key=lambda trial: trial.value or 0.0).id
@@ -296,4 +327,23 @@ def test_one_trial_that_cannot_be_resumed_fails_while_others_work(tmp_path: Path
 
     study.optimize(objective, n_trials=30)
     assert study.trials[doomed].status == "failed"
+    assert study.history.counts["failed"] == 1 and study.history.counts["completed"] > 0
+
+
+def test_the_first_trial_that_cannot_be_resumed_stops_one_run_and_fails_in_the_next() -> None:
+    study = paused_study("memory://", "sync-hyperband")
+    resumed: list[int] = []
+
+    def objective(trial: Any) -> None:
+        if trial.id in {other.id for other in study.history.trials if other.curve}:
+            resumed.append(trial.id)
+            if trial.id == resumed[0]:
+                raise OSError("the checkpoint is damaged")
+        train(trial)
+
+    with pytest.raises(ObjectiveError, match=r"to resume a trial.*damaged"):
+        study.optimize(objective, n_trials=60)
+    assert study.trials[resumed[0]].status == "paused"
+    study.optimize(objective, n_trials=60)
+    assert study.trials[resumed[0]].status == "failed"
     assert study.history.counts["failed"] == 1 and study.history.counts["completed"] > 0

@@ -3,6 +3,7 @@ every method that has a model."""
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -196,7 +197,9 @@ def url():
     with tempfile.TemporaryDirectory() as folder:
         place = f"sqlite:///{Path(folder)}/s.db"
         for number in range(3):
-            past = scrimp.create_study(f"past{number}", SPACE, method="sobol", storage=place)
+            past = scrimp.create_study(
+                f"past{number}", SPACE, method="sobol", storage=place, seed=0
+            )
             for _ in range(16):
                 trial = past.ask()
                 past.tell(trial, error_of(trial.params) + 0.1 * number)
@@ -294,7 +297,12 @@ def test_methods_without_a_model_name_those_with_one() -> None:
 
 def test_wrong_questions_are_refused() -> None:
     study = scrimp.create_study(
-        "s", SPACE, method="mobster-joint", budget=scrimp.Budget("epoch", 1, 9), storage="memory://"
+        "s",
+        SPACE,
+        method="mobster-joint",
+        budget=scrimp.Budget("epoch", 1, 9),
+        storage="memory://",
+        seed=0,
     )
     with pytest.raises(StudyError, match="no finite result"):
         study.predict(PLACES)
@@ -310,7 +318,7 @@ def test_wrong_questions_are_refused() -> None:
     with pytest.raises(scrimp.errors.ConfigError):
         plain.predict({"a": 7.0, "b": 0.1})
     last = scrimp.create_study(
-        "l", SPACE, method="gp", budget=scrimp.Budget("epoch", 1, 9), storage="memory://"
+        "l", SPACE, method="gp", budget=scrimp.Budget("epoch", 1, 9), storage="memory://", seed=0
     )
     last.tell(last.ask(), 0.5)
     with pytest.raises(MethodError, match="leave `at` out"):
@@ -345,3 +353,22 @@ def test_tables_and_json_have_the_same_numbers() -> None:
     (first, _) = found.to_json()
     assert first["params"] == PLACES[0] and first["at"] is None
     assert first["metrics"]["value"]["std"] == found.std[0, 0]
+
+
+@pytest.mark.parametrize("configs", [3, None, "lr=1"])
+def test_what_is_no_list_of_configurations_is_refused(configs: Any) -> None:
+    study = scrimp.create_study(
+        "s", scrimp.Space(x=scrimp.Float(0, 1)), storage="memory://", seed=0
+    )
+    with pytest.raises(StudyError, match="it must be a configuration or a list of them"):
+        study.predict(configs)
+
+
+@pytest.mark.parametrize("count", [0, -1, 2.5, "many"])
+def test_samples_takes_a_number_of_draws(count: Any) -> None:
+    study = scrimp.create_study(
+        "s", scrimp.Space(x=scrimp.Float(0, 1)), storage="memory://", seed=0
+    )
+    study.optimize(lambda trial: trial.params["x"], n_trials=8)
+    with pytest.raises(StudyError, match="it must be a whole number of draws, at least 1"):
+        study.predict({"x": 0.5}).samples(count)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import scrimp
+from scrimp.display.card import NotebookOutput
 from scrimp.errors import ObjectiveError, StudyError
 from scrimp.study.run import Progress, Run, _devices
 from scrimp.study.stopping import MaxSeconds, MaxTrials
@@ -163,14 +164,18 @@ def test_plain_lines_come_every_minute_and_name_the_first_failures(
 def test_a_notebook_gets_one_card_that_ends_with_the_study(monkeypatch: pytest.MonkeyPatch) -> None:
     shown: list[str] = []
 
-    class Card:
+    class Card(NotebookOutput):
         def show(self, html: str) -> None:
             shown.append(html)
 
-    monkeypatch.setattr("scrimp.study.run.notebook_output", Card)
+    monkeypatch.setattr("scrimp.study.run.notebook_output", lambda: Card(print))
     monkeypatch.setattr("scrimp.study.run.SECONDS_BETWEEN_CARDS", 0.0)
     study = study_with([0.5, 0.25])
     assert len(shown) >= 2 and "2 of 2 trials" in shown[-1] and "0.25" in shown[-1]
+    study._ipython_display_()  # as the last line of the cell it shows nothing more
+    with pytest.raises(NotImplementedError):
+        study_with([0.5])._ipython_display_()
+        study._ipython_display_()
     count = len(shown)
     study.optimize(lambda trial: 1.0, n_trials=3, progress=False)
     assert len(shown) == count
@@ -202,5 +207,5 @@ def test_the_terminal_is_drawn_in_place_and_a_finished_study_has_nothing_paused(
 
     study.optimize(objective, n_trials=6)
     last = terminal.getvalue().rpartition("minimize error")[2]
-    assert "6 of 6 configurations begun" in last and "% saved" in last
+    assert "6 of 6 configurations begun" in last and "without early stopping" in last
     assert f"{study.history.counts['paused']} paused" in last and "waiting" not in last

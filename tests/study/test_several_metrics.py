@@ -72,7 +72,7 @@ def test_weights_of_the_study_make_one_trial_the_best():
 def test_bad_reports_are_refused_and_lose_nothing():
     study = created()
     trial = study.ask()
-    with pytest.raises(ReportError, match="2 metrics; tell them by name"):
+    with pytest.raises(ReportError, match="2 metrics; report them by name"):
         study.tell(trial, 0.5)
     with pytest.raises(ReportError, match="'speed' was not reported"):
         study.tell(trial, {"error": 0.5})

@@ -13,6 +13,7 @@ import pytest
 
 import scrimp
 from scrimp.study_log.events import BudgetGranted, Decided, TrialAdded
+from tests.waiting import PATIENCE, eventually
 
 SCRIPT = """
 import sys, time
@@ -60,7 +61,7 @@ def test_two_processes_share_200_trials(script: Path, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
     both = [launch(script, url, 200) for _ in range(2)]
     for process in both:
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, errors.decode()
     study = scrimp.load_study("shared", storage=url)
     check_log(study, 200)
@@ -82,7 +83,7 @@ def test_killed_processes_lose_nothing(script: Path, tmp_path: Path) -> None:
         victim.communicate()
         running.append(launch(script, url, 150))
     for process in running:
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, errors.decode()
     study = scrimp.load_study("shared", storage=url)
     check_log(study, 150)
@@ -96,14 +97,11 @@ def test_a_dead_process_is_noticed_at_once(script: Path, tmp_path: Path) -> None
     slow = script.with_name("slow.py")
     slow.write_text(SCRIPT.replace("time.sleep(0.01)", "time.sleep(600)"))
     first = launch(slow, url, 3)
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and not _running(url):
-        time.sleep(0.05)
-    assert _running(url)
+    eventually(lambda: _running(url))
     os.killpg(first.pid, signal.SIGKILL)
     first.communicate()
     second = launch(script, url, 3)
-    _, errors = second.communicate(timeout=30)
+    _, errors = second.communicate(timeout=PATIENCE)
     assert second.returncode == 0, errors.decode()
     study = scrimp.load_study("shared", storage=url)
     assert [trial.attempt for trial in study.trials] == [2, 1, 1]
@@ -114,7 +112,7 @@ def test_worker_processes_of_two_tuners_with_a_model(script: Path, tmp_path: Pat
     url = f"sqlite:///{tmp_path}/s.db"
     both = [launch(script, url, 16, "gp", workers=2) for _ in range(2)]
     for process in both:
-        _, errors = process.communicate(timeout=120)
+        _, errors = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, errors.decode()
     study = scrimp.load_study("shared", storage=url)
     check_log(study, 16)

@@ -209,6 +209,18 @@ def test_changes_after_the_signature_are_refused_and_cannot_be_signed(
     check(study)
 
 
+def test_a_checkpoint_url_that_is_taken_away_after_the_signature_is_a_change(
+    study: Study, place: Any, key: PrivateKey, check: Any
+) -> None:
+    study._ledger.append([CHANGES["checkpoints"]])
+    owners = replace(OwnersPlan.recorded(study.history), seeded=True)
+    sign(study._ledger, place.identity(), key, owners)
+    check(study)
+    study._ledger.append([StudyChanged(lifted=("checkpoints",))])
+    with pytest.raises(ObjectiveError, match=r"changed after it was signed \(revision 2\)"):
+        check(study)
+
+
 def test_every_difference_between_log_and_plan_is_named(
     study: Study, place: Any, key: PrivateKey
 ) -> None:

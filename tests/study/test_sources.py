@@ -76,7 +76,7 @@ def test_past_studies_are_recorded_as_they_were_and_used(storage: Storage) -> No
 def test_all_takes_those_that_share_enough(storage: Storage) -> None:
     old(storage, "other", space=scrimp.Space(depth=scrimp.Int(1, 9), x=scrimp.Float(0.0, 1.0)))
     old(storage, "upside-down", direction="maximize")
-    study = scrimp.create_study("new", SPACE, learn_from="all", storage=storage)
+    study = scrimp.create_study("new", SPACE, learn_from="all", storage=storage, seed=0)
     assert [source.study for source in study.history.sources] == ["a", "b", "c"]
 
 
@@ -95,7 +95,7 @@ def test_a_resumed_study_and_a_replay_decide_the_same(storage: Storage) -> None:
 
 
 def test_a_study_that_grew_counts_as_it_was(storage: Storage) -> None:
-    study = scrimp.create_study("new", SPACE, learn_from=["a"], storage=storage)
+    study = scrimp.create_study("new", SPACE, learn_from=["a"], storage=storage, seed=0)
     more = scrimp.load_study("a", storage=storage)
     more.tell(more.ask(), 5.0)
     past = read_past(storage, study.history)
@@ -143,7 +143,7 @@ def test_a_name_that_is_not_there_is_said_with_the_nearest(
     storage: Storage, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "scrimp"):
-        study = scrimp.create_study("new", SPACE, learn_from=["aa"], storage=storage)
+        study = scrimp.create_study("new", SPACE, learn_from=["aa"], storage=storage, seed=0)
     assert (
         caplog.messages[0].startswith("skipping past study 'aa': no study 'aa'")
         and "'a'" in caplog.messages[0]
@@ -156,7 +156,7 @@ def test_a_broken_log_is_left_out(
 ) -> None:
     import sqlite3
 
-    study = scrimp.create_study("new", SPACE, learn_from=["a", "b"], storage=storage)
+    study = scrimp.create_study("new", SPACE, learn_from=["a", "b"], storage=storage, seed=0)
     with sqlite3.connect(tmp_path / "s.db") as connection:
         connection.execute("UPDATE events SET event = '{broken' WHERE study = 1 AND position = 3")
     connection.close()
@@ -172,7 +172,7 @@ def test_what_cannot_be_aligned_is_said_for_all_studies_at_once(
     storage: Storage, caplog: pytest.LogCaptureFixture
 ) -> None:
     wider = scrimp.Space(lr=scrimp.Float(1e-6, 1.0, log=True), dropout=scrimp.Float(0.0, 0.5))
-    study = scrimp.create_study("new", wider, learn_from=["a", "b", "c"], storage=storage)
+    study = scrimp.create_study("new", wider, learn_from=["a", "b", "c"], storage=storage, seed=0)
     study.ask()
     assert "past studies 'a', 'b', 'c': nothing is known about 'dropout'" in caplog.messages
     assert "past studies 'a', 'b', 'c': values of 'layers' count as noise" in caplog.messages
@@ -198,6 +198,7 @@ def test_any_method_begins_with_what_past_studies_recommend(storage: Storage) ->
         method="asha",
         budget=scrimp.Budget("epoch", 1, 9),
         storage=storage,
+        seed=0,
     )
     assert isinstance(study._deciding(), WarmStarted)
     trial = study.ask()
@@ -216,6 +217,7 @@ def test_models_of_budgets_expect_the_length_scales_of_past_studies(
         method=method,
         budget=scrimp.Budget("epoch", 1, 9),
         storage=storage,
+        seed=0,
     )
     deciding = study._deciding()
     assert isinstance(deciding, WarmStarted)
@@ -243,7 +245,13 @@ def test_past_curves_shape_the_model_of_freeze_thaw_and_are_fitted_once(
     )
     trained.optimize(train, 20)
     study = scrimp.create_study(
-        "new", SPACE, metric="loss", budget=budget, learn_from=["curves", "a"], storage=storage
+        "new",
+        SPACE,
+        metric="loss",
+        budget=budget,
+        learn_from=["curves", "a"],
+        storage=storage,
+        seed=0,
     )
     policy = study._deciding()
     assert isinstance(policy, WarmStarted) and isinstance(policy.inner, FreezeThaw)
@@ -261,7 +269,7 @@ def test_a_text_that_is_not_all_is_refused(storage: Storage) -> None:
     with pytest.raises(
         StudyError, match=r"learn_from is 'a'; give a list of names such as \['a'\], or 'all'"
     ):
-        scrimp.create_study("new", SPACE, learn_from="a", storage=storage)
+        scrimp.create_study("new", SPACE, learn_from="a", storage=storage, seed=0)
 
 
 def test_a_study_does_not_learn_from_itself(storage: Storage) -> None:
@@ -281,7 +289,9 @@ def test_a_grown_space_is_aligned_anew(storage: Storage) -> None:
         layers=scrimp.Int(1, 9),
         width=scrimp.Int(1, 4, default=1),
     )
-    scrimp.create_study("new", grown, learn_from=["a"], storage=storage, load_if_exists=True)
+    scrimp.create_study(
+        "new", grown, learn_from=["a"], storage=storage, load_if_exists=True, seed=0
+    )
     assert set(study.ask().params) == {"lr", "layers", "width"}
 
 
@@ -365,10 +375,10 @@ def test_a_study_without_features_is_refused_with_a_remedy(method: str, tmp_path
     url = f"sqlite:///{tmp_path}/s.db"
     past(url, "old", {"rows": 150.0})
     with pytest.raises(MethodError, match=r"features=.*tst-r"):
-        scrimp.create_study("new", LINE, method=method, learn_from=["old"], storage=url)
+        scrimp.create_study("new", LINE, method=method, learn_from=["old"], storage=url, seed=0)
     assert scrimp.studies(url) == ["old"]  # nothing was stored
     study = scrimp.create_study(
-        "new", LINE, method=method, learn_from=["old"], features={"rows": 9.0}, storage=url
+        "new", LINE, method=method, learn_from=["old"], features={"rows": 9.0}, storage=url, seed=0
     )
     assert study.method == method.partition(":")[0]
 
@@ -385,11 +395,15 @@ def test_past_studies_without_the_features_are_named(tmp_path: Path) -> None:
             learn_from=["old", "bare"],
             features={"rows": 9.0},
             storage=url,
+            seed=0,
         )
 
 
 def test_without_past_studies_there_is_nothing_to_compare() -> None:
-    assert scrimp.create_study("new", LINE, method="tst-m", storage="memory://").method == "tst-m"
+    assert (
+        scrimp.create_study("new", LINE, method="tst-m", storage="memory://", seed=0).method
+        == "tst-m"
+    )
 
 
 def test_one_shared_feature_is_enough() -> None:

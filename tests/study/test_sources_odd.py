@@ -146,7 +146,13 @@ def test_studies_with_budgets_teach_those_without_and_the_other_way_round() -> N
     old(storage, "short")
     epochs = scrimp.Budget("epoch", 3, 27)  # other levels than the past ones
     with_budget = scrimp.create_study(
-        "new-2", POOL, metric="loss", budget=epochs, learn_from=["long", "short"], storage=storage
+        "new-2",
+        POOL,
+        metric="loss",
+        budget=epochs,
+        learn_from=["long", "short"],
+        storage=storage,
+        seed=0,
     )
     with_budget.optimize(train, 3)
     assert np.mean([loss(config) for config in configs(with_budget)[:3]]) < 0.06

@@ -1,13 +1,23 @@
 """Stop rules alone and combined."""
 
+import html
+import math
+from pathlib import Path
+
 import numpy as np
 import pytest
+from fastapi.testclient import TestClient
+from typer.testing import CliRunner
 
 import scrimp
 from scrimp.acquisition.gain_left import GainLeft
+from scrimp.cli.main import app
+from scrimp.dashboard.server import create_app
 from scrimp.errors import StudyError
 from scrimp.methods.policy import Decision, Policy
+from scrimp.storage.open import open_storage
 from scrimp.study.stopping import MaxSeconds, MaxTrials, NoImprovement, StopRule, TargetReached
+from scrimp.study_log.events import Annotated
 from scrimp.study_log.history import History
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
@@ -153,3 +163,44 @@ def test_the_gain_is_computed_once_for_each_report() -> None:
     study.tell(study.ask(), 3.0)
     assert rule.words(study.history) == ""
     assert satisfied(rule, study) and Counting.asked == 2
+
+
+def test_too_little_has_to_be_left_several_times_in_a_row() -> None:
+    class Wavering(Policy):
+        gains = iter((0.1, 0.9, 0.1, 0.1))
+
+        def decide(self, history: History, rng: np.random.Generator) -> Decision:
+            raise AssertionError
+
+        def gain_left(self, history: History, rng: np.random.Generator) -> GainLeft:
+            return GainLeft(next(self.gains), 1.0)
+
+    study = study_of([1.0])
+    rule = scrimp.LittleLeft(0.5, patience=2).bound_to(Wavering())
+    found = []
+    for value in (2.0, 3.0, 4.0, 5.0):
+        found.append(satisfied(rule, study))
+        study.tell(study.ask(), value)
+    assert found == [False, False, False, True]
+
+
+@pytest.mark.parametrize("per_cost", [False, True])
+def test_readers_of_a_study_see_what_was_left_to_gain(per_cost: bool, tmp_path: Path) -> None:
+    """The line in `scrimp show` and in the dashboard has the number that the rule was judged by."""
+    url = f"sqlite:///{tmp_path}/s.db"
+    study = scrimp.create_study("seen", BOWL, metric="loss", storage=url, seed=0)
+    rule = scrimp.LittleLeft(0.02, per_cost=per_cost, patience=2)
+    study.optimize(bowl, n_trials=40, stop=rule)
+    count = len(study.trials)
+    assert count < 40
+    said = str(study.user_attrs["left to gain"])
+    left = rule.left(History.of(study.history.events[:-1]))
+    number = left.per_cost if per_cost else left.expected
+    assert said.startswith(f"{number:.3g} ") and number < 0.02
+    assert said.endswith(f"; ends below 0.02: ended (after {count} trials)")
+    notes = [event for event in study.history.events if isinstance(event, Annotated)]
+    assert len(notes) <= 1 + 25 * math.log10(count)
+    shown = CliRunner().invoke(app, ["show", "seen", "--storage", url]).stdout
+    assert f"left to gain: {said}" in shown
+    client = TestClient(create_app(open_storage(url)), base_url="http://127.0.0.1")
+    assert said in html.unescape(client.get("/study?name=seen").text)

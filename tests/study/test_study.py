@@ -298,7 +298,7 @@ def test_dataframe() -> None:
 
 
 def test_another_name_is_answered_with_the_right_one() -> None:
-    @answers_to({"n_jobs": "workers"})
+    @answers_to({"n_jobs": "'workers'"})
     def run(workers: int = 1) -> int:
         return workers
 

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -42,7 +43,9 @@ def test_without_repeats_the_noise_is_bounded_and_nothing_is_settled() -> None:
     assert verdict.noise_source.startswith("a model") and not verdict.settled
     assert verdict.runs_needed > 0 and verdict.best.trial in verdict.plan
     assert 0.5 <= verdict.probability_better <= 0.999
-    assert "at most" in str(verdict) and "no configuration was run twice" in str(verdict)
+    assert "not measured, since no configuration was run twice" in str(verdict)
+    assert f"suggests about {verdict.noise:.2g} (standard deviation)" in str(verdict)
+    assert "it may be several times larger" in str(verdict)
 
 
 def test_the_noise_of_repeated_configurations() -> None:
@@ -150,10 +153,22 @@ def test_the_default_is_the_guess_of_the_user() -> None:
     for _ in range(8):
         trial = study.ask()
         study.tell(trial, objective(trial.params, 0))
-    default = study.verdict().default
+    verdict = study.verdict()
+    default = verdict.default
+    assert "the first queued configuration, trial 1 (" in str(verdict)
     assert default is not None and default.trial == 1 and default.params["x"] == 0.9
     plain = studied(objective, 6).verdict()
     assert plain.best.trial == 0 or (plain.default is not None and plain.default.trial == 0)
+
+
+def test_a_first_trial_is_no_default_and_is_named_once() -> None:
+    values = iter((1.0, 0.0))
+    verdict = studied(lambda params, seed: next(values), 2).verdict()
+    assert verdict.runner_up.trial == 0
+    assert "the runner-up and the first trial, trial 0 (" in str(verdict)
+    assert str(verdict).count("beats") == 1 and "default" not in str(verdict)
+    apart = replace(verdict, default=replace(verdict.runner_up, trial=7))
+    assert "It beats the first trial, trial 7 (" in str(apart)
 
 
 def test_probabilities_are_never_one_and_json_is_plain() -> None:
@@ -185,10 +200,17 @@ def test_the_next_runs_are_of_the_best_and_of_the_closest_rival() -> None:
 def test_refusals() -> None:
     with pytest.raises(StudyError, match="has 1 with a finished run; run more trials"):
         studied(noisy(0.0), 1).verdict()
+    limited = scrimp.create_study(
+        "s", SPACE, constraints={"size": scrimp.AtMost(1)}, storage="memory://", seed=0
+    )
+    for _ in range(3):
+        limited.tell(limited.ask(), {"value": 1.0, "size": 2.0})
+    with pytest.raises(StudyError, match="has 0 with a finished run that satisfies the constr"):
+        limited.verdict()
     with pytest.raises(StudyError, match=r"level is 1\.0; it must be above 0\.5 and below 1"):
         studied(noisy(0.0), 3).verdict(level=1.0)
     both = {"p": "minimize", "q": "minimize"}
-    study = scrimp.create_study("s", SPACE, metrics=both, storage="memory://")
+    study = scrimp.create_study("s", SPACE, metrics=both, storage="memory://", seed=0)
     with pytest.raises(StudyError, match=r"compares one metric.*study\.front"):
         study.verdict()
     assert math.isfinite(studied(noisy(0.0), 3).verdict().noise)

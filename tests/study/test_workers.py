@@ -1,7 +1,6 @@
 """Joining a study: its totals count, ends on request, and stores that go away."""
 
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ import scrimp
 from scrimp.errors import ObjectiveError, StorageError, StudyError, Unreachable
 from scrimp.executors.command_line import Command
 from scrimp.executors.executor import Deliver
-from scrimp.executors.in_process import InProcess
+from scrimp.executors.live_trial import InProcess
 from scrimp.schedulers.scheduler import Finish, Wait
 from scrimp.storage.leases import Lease
 from scrimp.storage.memory import MemoryStorage
@@ -35,6 +34,7 @@ from scrimp.study.workers import (
 from scrimp.study_log.events import Lost, Reported, StudyChanged
 from scrimp.study_log.limits import Totals
 from scrimp.study_log.trial import Trial
+from tests.waiting import PATIENCE, eventually
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 
@@ -199,7 +199,7 @@ def test_a_trial_that_its_executor_loses_too_often_has_failed() -> None:
 
 def test_a_server_that_is_away_is_waited_for_and_at_last_named() -> None:
     storage = MemoryStorage()
-    scrimp.create_study("s", SPACE, storage=storage)
+    scrimp.create_study("s", SPACE, storage=storage, seed=0)
     asked: list[int] = []
     said: list[str] = []
 
@@ -229,16 +229,14 @@ def test_a_waiting_worker_learns_of_news(tmp_path: Path) -> None:
     joining = scrimp.load_study("s", storage=url)
     worker = threading.Thread(target=lambda: work(joining, Run(lambda trial: 1.0)))
     worker.start()
-    deadline = time.monotonic() + 60
-    while study.history.counts["completed"] < 1 and time.monotonic() < deadline:
-        time.sleep(0.02)
+    eventually(lambda: study.history.counts["completed"] >= 1)
     assert worker.is_alive() and study.history.counts == {
         **study.history.counts,
         "running": 1,
         "completed": 1,
     }
     study._ledger.append([Reported(trial=other.id, step=1.0, metrics={"value": 0.5})])
-    worker.join(timeout=60)
+    worker.join(timeout=PATIENCE)
     assert not worker.is_alive() and joining.history.counts["completed"] == 2
 
 
@@ -254,7 +252,9 @@ def test_there_and_back() -> None:
 
 
 def test_a_study_records_what_it_evaluates() -> None:
-    study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), storage="memory://")
+    study = scrimp.create_study(
+        "s", scrimp.Space(x=scrimp.Float(0, 1)), storage="memory://", seed=0
+    )
     assert study.history.objective is None
     study._ledger.append([StudyChanged(objective=described("train:objective"))])
     study._ledger.append([StudyChanged(totals=Totals(n_trials=3))])

@@ -80,6 +80,9 @@ def trial_after(*events: Event) -> Trial:
         ([granted(3), reported(1), Ended(trial=0, status="completed")], "completed"),
         ([granted(3), Lost(trial=0)], "stale"),
         ([granted(3), Lost(trial=0), granted(3, 2)], "running"),
+        ([granted(3), reported(1), Lost(trial=0, paused=True)], "paused"),
+        # Without a report there is nothing to resume from, so another worker begins it.
+        ([granted(3), Lost(trial=0, paused=True)], "stale"),
         ([granted(3), reported(3), Lost(trial=0)], "paused"),
         ([granted(3), Lost(trial=0, attempt=2)], "running"),
         ([granted(3), granted(3, 2), Lost(trial=0, attempt=1)], "running"),
@@ -247,6 +250,11 @@ def test_queue_is_first_in_first_out() -> None:
     queued = [Enqueued(config={"x": 0.1}), Enqueued(config={"x": 0.2}), Enqueued(config={"x": 0.3})]
     history = after(*queued, TrialAdded(trial=0, config={"x": 0.1}, enqueued=True), added(1))
     assert list(history.queue) == [{"x": 0.2}, {"x": 0.3}]
+
+
+def test_decisions_that_arrive_out_of_order_are_counted_by_the_highest() -> None:
+    history = after(*(Decided(decision=number, seen=1) for number in (0, 2, 1)))
+    assert history.decisions == 3
 
 
 def test_records_decisions_and_degraded() -> None:

@@ -51,6 +51,15 @@ def test_the_record_of_a_trial_has_its_curve_and_its_error() -> None:
     assert failed["error"] == "no" and failed["value"] is None and first["error"] == ""
 
 
+def test_ranks_count_the_better_trials_and_are_shared_by_equal_ones() -> None:
+    study = made()
+    for value in (0.75, 0.5):
+        study.tell(study.ask(), {"error": value, "memory": 2.0})
+    record = StudyRecord.of(study.history)
+    ranks = [record.rank(trial) for trial in record.trials]
+    assert ranks == [(4, 4), (1, 4), None, (1, 4), (3, 4)]
+
+
 def test_a_selection_has_no_best_cell() -> None:
     selection = scrimp.create_selection(
         "s", checkpoints=[1, 2], tasks=["a"], storage="memory://", seed=0

@@ -71,3 +71,8 @@ def test_it_is_shown_on_one_line_and_as_an_escaped_table() -> None:
     assert repr(trial) == shown
     page = trial._repr_html_()
     assert "<b>" not in page and "<i>" not in page and "&lt;i&gt;odd" in page and "host" in page
+
+
+def test_the_former_name_of_lost_workers_gives_the_new_one() -> None:
+    with pytest.raises(AttributeError, match=r"now called trial\.lost_workers"):
+        _ = Trial(id=0, config={}).losses

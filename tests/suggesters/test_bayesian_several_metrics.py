@@ -28,7 +28,7 @@ from scrimp.suggesters.bayesian import (
 from scrimp.suggesters.fit_and_choose import fit_models, front_rows
 from scrimp.suggesters.model_settings import ModelSettings
 from scrimp.suggesters.suggester import Suggester
-from scrimp.testing.suggesters import ask, begin, pend, tell
+from scrimp.testing.policies import ask, begin, pend, tell
 
 SPACE = Space(x=Float(0, 1), y=Float(0, 1))
 TWO = {"p": "minimize", "q": "maximize"}
@@ -57,9 +57,10 @@ def volume_of(history: History) -> float:
 
 @pytest.mark.parametrize("suggester", [BayesianSuggester(), PAREGO])
 def test_a_front_grows_where_the_true_one_is(suggester):
-    """Sobol's first 13 points dominate 0.38; 0.61 and 0.56 when this was written, of 2/3."""
-    history = played(suggester, 13)
-    assert volume_of(history) > 0.5
+    """Of 2/3; five seeds had 0.48 to 0.63 when this was written, and Sobol's points 0.4."""
+    runs = [played(suggester, 20, seed=seed) for seed in range(3)]
+    assert np.mean([volume_of(run) for run in runs]) > 0.5
+    history = runs[0]
     record = ask(suggester, history).record
     reason = record.reason
     assert isinstance(reason, Modelled)
@@ -240,7 +241,8 @@ def test_under_noise_fronts_are_drawn_together_with_what_is_running(limits):
         history = tell(history, config, float(p), q=float(q), **dict.fromkeys(limits, 0.0))
     encoding, suggester = encoding_of(SPACE), BayesianSuggester()
     training = training_data(history, encoding)
-    choice, _ = suggester._choice(history, training, rng)
+    models = fit_models(history, training, encoding.columns, ModelSettings(), rng)
+    choice = suggester._choice(history.problem, training, models, exploring=False)
     assert len(choice._uncertain(rng)) > 3
     first = ask(suggester, history).configs[0]
     second = ask(suggester, pend(history, first)).configs[0]

@@ -14,7 +14,7 @@ from scrimp.suggesters.curve_search import CurveSearch, Plan
 from scrimp.suggesters.suggester import Request, Suggestion
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.surrogate import Data
-from scrimp.testing.suggesters import begin, pend, tell
+from scrimp.testing.policies import begin, pend, tell
 
 SPACE = Space(x=Float(0, 1))
 

@@ -22,7 +22,7 @@ from scrimp.study_log.problem import Budget, Problem
 from scrimp.suggesters.density import DensitySuggester, Ranking, encode_existing, rank_trials
 from scrimp.suggesters.suggester import Request, Suggester
 from scrimp.suggesters.untried_configs import KNOWN, QuasiRandomSuggester, RandomSuggester
-from scrimp.testing.suggesters import SuggesterBattery, ask, begin, drive, pend, tell
+from scrimp.testing.policies import SuggesterBattery, ask, begin, drive, pend, tell
 
 LINE = Space(x=Float(0, 1))
 

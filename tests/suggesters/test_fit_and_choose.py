@@ -22,6 +22,8 @@ from scrimp.surrogates import named_surrogates as catalog
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.surrogate import Data
 
+pytestmark = pytest.mark.filterwarnings("ignore:method 'sobol' does not weigh the cost")
+
 SPACE = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1))
 
 

@@ -11,7 +11,7 @@ from scrimp.space.space import Space
 from scrimp.study_log.problem import Problem
 from scrimp.suggesters.fit_and_choose import Choice, fit_models
 from scrimp.suggesters.model_settings import ModelSettings
-from scrimp.testing.suggesters import begin, pend, tell
+from scrimp.testing.policies import begin, pend, tell
 
 SPACE = Space(a=Float(0.0, 1.0), b=Float(0.0, 1.0))
 

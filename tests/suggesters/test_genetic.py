@@ -13,7 +13,7 @@ from scrimp.study_log.trial import Observation
 from scrimp.suggesters.genetic import GeneticSuggester, bred, order_of_survival
 from scrimp.suggesters.suggester import Suggester
 from scrimp.suggesters.untried_configs import RandomSuggester
-from scrimp.testing.suggesters import SuggesterBattery, ask, begin, tell
+from scrimp.testing.policies import SuggesterBattery, ask, begin, tell
 
 TWO = {"p": "minimize", "q": "minimize"}
 

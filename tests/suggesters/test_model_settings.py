@@ -127,11 +127,15 @@ def tried(method: str, **settings: object) -> list[float]:
 
 def test_a_known_cost_draws_decisions_to_where_it_is_low() -> None:
     register_cost("steep", lambda params: float(np.exp(8 * params["x"])))
-    known, free = tried("gp:cost_function=steep"), tried("gp")
+    known, free = tried("gp:cost_function=steep,patience=0"), tried("gp:patience=0")
     assert np.mean(known[3:]) < np.mean(free[3:]) - 0.1
     # a study that reports another cost uses the known one all the same
-    assert tried("gp:cost_function=steep", cost="seconds")[3:] == pytest.approx(known[3:], abs=1e-6)
-    assert tried("gp:cost_function=steep,cost_exponent=0")[3:] == pytest.approx(free[3:], abs=1e-6)
+    assert tried("gp:cost_function=steep,patience=0", cost="seconds")[3:] == pytest.approx(
+        known[3:], abs=1e-6
+    )
+    assert tried("gp:cost_function=steep,patience=0,cost_exponent=0")[3:] == pytest.approx(
+        free[3:], abs=1e-6
+    )
 
 
 def test_the_slope_of_a_known_cost() -> None:

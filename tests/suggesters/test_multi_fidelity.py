@@ -20,8 +20,7 @@ from scrimp.suggesters import curve_search, multi_fidelity
 from scrimp.suggesters.curve_models import CurveSettings
 from scrimp.suggesters.curve_search import CurveSearch
 from scrimp.suggesters.multi_fidelity import MultiFidelitySuggester, acquisition_level
-from scrimp.testing.policies import World, play
-from scrimp.testing.suggesters import SuggesterBattery
+from scrimp.testing.policies import SuggesterBattery, World, play
 
 SPACE = scrimp.Space(
     x=scrimp.Float(0, 1), y=scrimp.Float(0, 1), kind=scrimp.Categorical(["a", "b"])
@@ -171,7 +170,7 @@ def test_failing_models_give_way_to_simpler_ones_and_say_so(monkeypatch):
         for event in study.history.events
     )
 
-    def hopeless(*arguments):
+    def hopeless(*arguments, **named):
         raise NumericalError("not positive definite")
 
     monkeypatch.setattr(multi_fidelity, "fit_curves", hopeless)

@@ -9,7 +9,7 @@ from scrimp.space.space import Pool, Space
 from scrimp.study_log.events import StudyChanged
 from scrimp.study_log.problem import Problem
 from scrimp.suggesters.untried_configs import KNOWN
-from scrimp.testing.suggesters import begin, pend, tell
+from scrimp.testing.policies import begin, pend, tell
 
 SPACE = Space(a=Categorical([1, True, 1.0]), n=Int(1, 3))
 

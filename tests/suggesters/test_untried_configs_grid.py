@@ -10,7 +10,7 @@ from scrimp.space.space import Pool, Space
 from scrimp.study_log.problem import Problem
 from scrimp.suggesters.suggester import Suggester
 from scrimp.suggesters.untried_configs import GridSuggester
-from scrimp.testing.suggesters import SuggesterBattery, ask, begin, drive, pend
+from scrimp.testing.policies import SuggesterBattery, ask, begin, drive, pend
 
 SPACE = Space(x=Float(0, 1), a=Categorical(["u", "v"]))
 

@@ -12,7 +12,7 @@ from scrimp.study_log.events import TrialAdded
 from scrimp.study_log.problem import Problem
 from scrimp.suggesters.suggester import Suggester
 from scrimp.suggesters.untried_configs import KNOWN, RandomSuggester, draw_fresh
-from scrimp.testing.suggesters import SuggesterBattery, ask, begin, pend
+from scrimp.testing.policies import SuggesterBattery, ask, begin, pend
 
 
 class TestRandomSuggester(SuggesterBattery):

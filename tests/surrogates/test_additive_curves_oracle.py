@@ -18,8 +18,7 @@ from scrimp.gp.process import MeanAndKernel
 from scrimp.gp.residual import DecayResidual, InnovationResidual
 from scrimp.gp.stationary import Matern52
 from scrimp.surrogates.additive_curves import AdditiveCurves
-from scrimp.surrogates.budget_levels import pairwise_loss
-from scrimp.surrogates.independent_gps import IndependentGPs
+from scrimp.surrogates.budget_levels import IndependentGPs, pairwise_loss
 from scrimp.surrogates.surrogate import Data
 
 ORACLE = json.loads((Path(__file__).parent / "oracle_curves.json").read_text(encoding="utf-8"))

@@ -8,6 +8,7 @@ from scrimp.gp.columns import Column
 from scrimp.gp.stationary import Matern52
 from scrimp.surrogates.budget_levels import (
     AtBudget,
+    IndependentGPs,
     cubed_weights,
     level_weights,
     pairwise_loss,
@@ -16,7 +17,6 @@ from scrimp.surrogates.budget_levels import (
     with_share,
 )
 from scrimp.surrogates.exact_gp import ExactGP
-from scrimp.surrogates.independent_gps import IndependentGPs
 from scrimp.surrogates.surrogate import Data
 from scrimp.testing.models import SurrogateBattery, close, numerical_gradient
 

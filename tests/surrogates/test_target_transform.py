@@ -3,8 +3,8 @@ import pytest
 
 from scrimp.errors import StudyError
 from scrimp.gp.columns import Column
+from scrimp.surrogates.ensembles import PosteriorEnsemble, SliceSettings
 from scrimp.surrogates.exact_gp import ExactGP
-from scrimp.surrogates.posterior_ensemble import PosteriorEnsemble, SliceSettings
 from scrimp.surrogates.surrogate import Data
 from scrimp.surrogates.target_steps import (
     GaussianCopula,

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import scrimp
-from scrimp.storage.event_json import FORMAT
+from scrimp.storage.event_json import FORMAT_NUMBER
 from scrimp.storage.open import open_storage
 
-STORED = Path(__file__).parent.parent / "stored" / f"format-{FORMAT}"
+STORED = Path(__file__).parent.parent / "stored" / f"format-{FORMAT_NUMBER}"
 
 SPACE = scrimp.Space(
     lr=scrimp.Float(1e-4, 1.0, log=True),

@@ -10,6 +10,7 @@ import scrimp
 from scrimp.study_log.events import BudgetGranted, Event, Reported
 from scrimp.study_log.history import History
 from tests.tools.postgres_server import PrivateServer, available
+from tests.tools.served import WebServer
 from tests.tools.torture import Fire, torture
 from tests.tools.torture_checks import defects, wrong_checkpoints
 
@@ -26,6 +27,15 @@ def test_killed_workers_tuners_and_server_over_postgres(tmp_path: Path) -> None:
         pytest.skip("no PostgreSQL server is installed here (initdb, pg_ctl)")
     with PrivateServer() as server:
         history, found = torture(Fire(server.url("fire"), kills=6, seed=3, server=server), tmp_path)
+    assert found == [] and len(history.trials) >= 8
+
+
+def test_killed_workers_server_and_database_over_http(tmp_path: Path) -> None:
+    if not available():
+        pytest.skip("no PostgreSQL server is installed here (initdb, pg_ctl)")
+    with PrivateServer() as server, WebServer(server.url("fire"), tmp_path) as web:
+        fire = Fire(web.url, kills=6, seed=3, server=server, web=web)
+        history, found = torture(fire, tmp_path)
     assert found == [] and len(history.trials) >= 8
 
 

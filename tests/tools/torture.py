@@ -3,6 +3,8 @@ still be right.
 
     # SQLite, a journal, then PostgreSQL where a server is installed; from the repository root
     python -m tests.tools.torture --kills 200
+    # through `scrimp serve` before PostgreSQL: clients, the server and the database are killed
+    python -m tests.tools.torture --kills 500 --served
 
 Four processes work on one multi-fidelity study with checkpoints: three plain workers and a tuner
 with two worker processes. Each strike kills one of them (``kill -9``), asks one to end (SIGTERM),
@@ -46,6 +48,7 @@ from scrimp.study_log.limits import Totals
 from scrimp.study_log.problem import Budget
 from tests.tools.cut_disk import CutDisk, can_cut
 from tests.tools.postgres_server import PrivateServer, available
+from tests.tools.served import WebServer
 from tests.tools.set_clock import environment, set_clock
 from tests.tools.torture_checks import (
     Cut,
@@ -84,8 +87,8 @@ class Fire:
     """The number of ``kills`` on a study at ``url``, besides requests to end and suspensions, and
     what else may be attacked.
 
-    ``server`` may be killed, ``disk`` may be filled and its power cut, where there is one; with
-    ``clock`` clocks may be set.
+    ``server`` and ``web``, a server of studies before it, may be killed, ``disk`` may be filled and
+    its power cut, where there is one; with ``clock`` clocks may be set.
     """
 
     url: str
@@ -95,6 +98,7 @@ class Fire:
     pause: float = 0.6
     disk: CutDisk | None = None
     clock: bool = False
+    web: WebServer | None = None
 
 
 class _Company:
@@ -118,6 +122,8 @@ class _Company:
             "OPENBLAS_NUM_THREADS": "1",
         }
         self._environment |= environment(folder) if fire.clock else {}
+        if fire.web is not None:
+            self._environment["SCRIMP_TOKEN"] = fire.web.tokens.make("work", "fire")[0]
         self._environment["SCRIMP_CHECKPOINTS"] = str(checkpoints_of(fire, folder))
         self.processes = [self._launch(slot) for slot in range(4)]
 
@@ -257,7 +263,13 @@ def _attack(company: _Company, fire: Fire, folder: Path, struck: Counter[str]) -
                 yield Cut(place / "checkpoints", known)
         else:
             kills += 1
-            if kind > 0.8 and fire.server is not None:
+            if kind > 0.9 and fire.web is not None:
+                struck["killed web servers"] += 1
+                fire.web.kill()
+                time.sleep(chance.uniform(0, 0.5))
+                fire.web.start()
+            elif kind > 0.8 and fire.server is not None:
+                struck["killed databases"] += 1
                 fire.server.stop("immediate")
                 time.sleep(chance.uniform(0, 0.5))
                 fire.server.start()
@@ -270,13 +282,15 @@ def checkpoints_of(fire: Fire, folder: Path) -> Path:
     return (folder if fire.disk is None else fire.disk.root) / "checkpoints"
 
 
-def _show(name: str, fire: Fire) -> bool:
+def _show(name: str, fire: Fire, served: bool = False) -> bool:
     began, struck = wall_clock(), Counter[str]()
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="scrimp-fire-")))
         disk = stack.enter_context(CutDisk(folder)) if can_cut() else None
         url = fire.url.replace("{folder}", str(folder if disk is None else disk.root))
-        history, found = torture(replace(fire, url=url, disk=disk, clock=True), folder, struck)
+        web = stack.enter_context(WebServer(url, folder)) if served else None
+        fire = replace(fire, url=url if web is None else web.url, disk=disk, clock=True, web=web)
+        history, found = torture(fire, folder, struck)
     others = "".join(f", {count} {kind}" for kind, count in sorted(struck.items()))
     taken_over = sum(trial.attempt > 1 for trial in history.trials)
     print(
@@ -299,10 +313,17 @@ def main() -> None:
         "--kills", type=int, default=200, help="kills in all, a third of them on each storage"
     )
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--served", action="store_true", help="only through `scrimp serve`, all kills there"
+    )
     options = parser.parse_args()
     third = -(-options.kills // 3)
     if not can_cut():
         print("no disks are filled or cut: that needs root, loop devices and mkfs.ext4")
+    if options.served:
+        with PrivateServer() as server:
+            fire = Fire(server.url("fire"), options.kills, options.seed, server)
+            sys.exit(0 if _show("a server before PostgreSQL", fire, served=True) else 1)
     good = _show("SQLite", Fire("sqlite:///{folder}/fire.db", third, options.seed))
     good &= _show("journal", Fire("journal:///{folder}/fire", third, options.seed))
     if available():

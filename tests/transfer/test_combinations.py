@@ -199,22 +199,28 @@ def test_pullback(
         assert pull(d_mean, d_variance)[:, column] == pytest.approx(expected / 2e-5, abs=2e-4)
 
 
+@pytest.mark.parametrize("bounded", ["exponent", "variance"])
 @pytest.mark.parametrize("scaling", ["gpoe", "poe", "rbcm"])
-def test_an_exponent_at_its_lower_bound_has_no_slope(
+def test_what_is_held_at_its_lower_bound_has_no_slope(
     monkeypatch: pytest.MonkeyPatch,
     target: FittedSurrogate,
     sources: SourceModels,
     x: Array,
     scaling: str,
+    bounded: str,
 ) -> None:
-    """A bound between the exponents, so that some experts are held at it: finite differences."""
+    """A bound between the values, so that some experts are held at it: finite differences."""
     ensemble = ExpertProduct(target, sources, WEIGHTS, True, scaling)
-    betas = ensemble._betas(
-        np.column_stack([sources.variances(x, ensemble.used), target.posterior(x).variance])
-    )
-    numbers = replace(combinations.NUMBERS, min_exponent=float(np.median(betas)) + 1e-3)
-    monkeypatch.setattr(combinations, "NUMBERS", numbers)
-    assert 0 < (betas < numbers.min_exponent).sum() < betas.size
+    values = np.column_stack([sources.variances(x, ensemble.used), target.posterior(x).variance])
+    if bounded == "exponent":
+        values = ensemble._betas(values)
+    bound = float(np.median(values)) * (1.0 + 1e-3)
+    assert 0 < (values < bound).sum() < values.size
+    if bounded == "exponent":
+        numbers = replace(combinations.NUMBERS, min_exponent=bound)
+        monkeypatch.setattr(combinations, "NUMBERS", numbers)
+    else:
+        monkeypatch.setattr(combinations, "MIN_VARIANCE", bound)
     d_mean, d_variance = np.ones((5, 1)), np.full(5, 2.0)
     _, pull = ensemble.posterior_and_pullback(x)
     for column in (0, 1):

@@ -69,6 +69,20 @@ def scored(x: Array, **settings: bool) -> Array:
     return np.exp(bound(x))
 
 
+def test_incumbents_of_past_models_are_feasible_ones() -> None:
+    """The past models expect most of a configuration of the new study that broke a constraint."""
+    known, x = TARGET.data.x, np.random.default_rng(3).random((30, 3))
+    broken = int(np.argmin(SOURCES.models[0].mean(known)))
+    feasible = np.arange(len(known)) != broken
+    context = Context(known, feasible=feasible)
+    alone = np.array([1.0, 0.0, 0.0])
+    found = np.exp(MixedImprovement(SOURCES, alone).bind({"loss": TARGET}, context)(x))
+    mean = SOURCES.models[0].mean
+    gains = np.maximum(0.0, mean(known[feasible]).min() - mean(x))
+    assert ((mean(known).min() < mean(x)) & (gains > 0.0)).any()
+    np.testing.assert_allclose(found, gains, atol=1e-12)
+
+
 def rows(count: int = 40) -> Array:
     return np.random.default_rng(2).random((count, 3))
 

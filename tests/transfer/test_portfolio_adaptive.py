@@ -9,7 +9,7 @@ from scrimp.gp.stationary import kernel_by_name
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
 from scrimp.study_log.problem import Problem
-from scrimp.testing.suggesters import begin, tell
+from scrimp.testing.policies import begin, tell
 from scrimp.transfer.portfolio import (
     AdaptivePortfolio,
     agreement_weights,

@@ -15,7 +15,7 @@ from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.suggesters.suggester import Suggester
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP
 from scrimp.surrogates.surrogate import Data
-from scrimp.testing.suggesters import SuggesterBattery, ask, begin, drive, tell
+from scrimp.testing.policies import SuggesterBattery, ask, begin, drive, tell
 from scrimp.transfer.past import Past
 from scrimp.transfer.portfolio import AdaptivePortfolio
 from scrimp.transfer.source_study import SourceStudy, source_study

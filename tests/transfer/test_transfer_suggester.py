@@ -16,7 +16,7 @@ from scrimp.study_log.problem import Problem
 from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.suggesters.model_settings import ModelSettings
 from scrimp.suggesters.suggester import Suggester
-from scrimp.testing.suggesters import SuggesterBattery, ask, begin, drive, pend, tell
+from scrimp.testing.policies import SuggesterBattery, ask, begin, drive, pend, tell
 from scrimp.transfer.past import Past
 from scrimp.transfer.portfolio import portfolio_configs
 from scrimp.transfer.source_study import source_study

@@ -82,3 +82,9 @@ if (form && table) {
 
 const live = document.querySelector("[data-live]");
 if (live) follow(live.dataset.live);
+
+for (const input of document.querySelectorAll("input[data-fills]")) {
+  input.addEventListener("change", async () => {
+    if (input.files.length) document.getElementById(input.dataset.fills).value = await input.files[0].text();
+  });
+}

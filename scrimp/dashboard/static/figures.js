@@ -102,9 +102,13 @@ function dress(body, figure) {
   delete layout.title;
   layout.font = { ...layout.font, color: colour("--text"), size: narrow ? 11 : 12 };
   layout.margin = { ...layout.margin, t: Math.max((layout.margin.t || 88) - 52, 34), b: 48, l: narrow ? 52 : 64, r: narrow ? 12 : 20 };
-  const entries = new Set(body.data.filter((trace) => trace.showlegend !== false).map(entry)).size;
-  // Room for panel names or a long legend below the mode bar.
-  if ((layout.annotations || []).length || (entries > 3 && !narrow)) layout.margin.t += 22;
+  // Room for panel names, and for a legend of several lines below the mode bar.
+  const names = [...new Set(body.data.filter((trace) => trace.showlegend !== false && trace.name).map((trace) => trace.name))];
+  const widest = Math.max(0, ...names.map((name) => 52 + 6.5 * name.length));
+  const lines = Math.ceil((names.length * widest) / Math.max(figure.clientWidth - (narrow ? 64 : 84), 100));
+  const above = layout.showlegend !== false && names.length > 1 && (!layout.legend || layout.legend.orientation !== "v");
+  if ((layout.annotations || []).length) layout.margin.t += 22;
+  else if (above && (lines > 1 || names.length > 3)) layout.margin.t = Math.max(layout.margin.t, (narrow ? 12 : 34) + 20 * lines);
   if (body.data.some((trace) => trace.type === "parcoords")) layout.margin = { l: 64, r: 64, t: 74, b: 24 };
   layout.modebar = { bgcolor: "rgba(0,0,0,0)", color: colour("--quiet"), activecolor: colour("--link"), orientation: "h" };
   layout.hoverlabel = { ...layout.hoverlabel, bgcolor: colour("--raised"), bordercolor: colour("--line"), font: { color: colour("--text") } };
@@ -204,7 +208,7 @@ function brushed(place) {
     const given = dimension.constraintrange;
     if (!given || !given.length) return;
     const ranges = Array.isArray(given[0]) ? given : [given];
-    const values = ranges.flatMap((range) => chosenOn(axes[number], range));
+    const values = ranges.flatMap((range) => chosenOn({ ...axes[number], ends: dimension.range }, range));
     if (values.length) terms.push(quoted(axes[number].name) + "=" + values.join("|"));
   });
   document.dispatchEvent(new CustomEvent("brushed", { detail: terms.join(" ") }));
@@ -214,6 +218,8 @@ function chosenOn(axis, [low, high]) {
   if (axis.choices) {
     return axis.choices.filter((_, number) => low <= number && number <= high).map(quoted);
   }
+  if (axis.open === "high" && high >= axis.ends[1]) high = Number.MAX_VALUE; // values beyond are drawn at the end
+  if (axis.open === "low" && low <= axis.ends[0]) low = -Number.MAX_VALUE;
   const scaled = (end) => (axis.log ? 10 ** end : end).toPrecision(6).replace(/\.?0+($|e)/, "$1");
   return [scaled(low) + ".." + scaled(high)];
 }

@@ -1,0 +1,125 @@
+"""A race over questions in words: why these questions, why a checkpoint left, who led then.
+
+    for line in checkpoint_lines(selection.history, 3000): print(line)
+
+Every number is computed again from the answers in the log at that time, by the race that decided.
+"""
+
+import numpy as np
+
+from scrimp.checkpoint_selection.answer_book import Array, Places
+from scrimp.checkpoint_selection.question_policy import RaceFold, race_of
+from scrimp.checkpoint_selection.question_race import QuestionRace
+from scrimp.checkpoint_selection.score_table import Checkpoint
+from scrimp.errors import StudyError
+from scrimp.study_log.history import History
+from scrimp.study_log.trial import Trial
+
+MAX_TASKS_LISTED = 4
+"""Tasks that a sentence on the questions of a round lists."""
+
+
+def part_lines(history: History, trial: Trial) -> list[str]:
+    """Explain the questions that a trial was granted, from the log before the decision."""
+    fold, state = race_of(history)
+    race = state.race
+    if race.round is None:
+        return []
+    task = fold.tasks.index(str(trial.config["task"]))
+    row = fold.checkpoints.index(trial.config["checkpoint"])
+    return [*_round_lines(fold, race, task), *_leader_lines(fold, race, row)]
+
+
+def _round_lines(fold: RaceFold, race: QuestionRace, task: int) -> list[str]:
+    """Say how many questions the round has of each task, and why."""
+    assert race.round is not None
+    before = np.zeros(len(race.sizes), np.intp)
+    if len(race.past_rounds) > 1:
+        before = np.minimum(race.past_rounds[-2].upto, race.round.upto)
+    more = race.round.upto - before
+    order = [int(place) for place in np.argsort(-more, kind="stable") if more[place] > 0]
+    listed = ", ".join(
+        f"{more[place]} of {fold.tasks[place]}" for place in order[:MAX_TASKS_LISTED]
+    )
+    others = sum(int(more[place]) for place in order[MAX_TASKS_LISTED:])
+    listed += f" and {others} of {len(order) - MAX_TASKS_LISTED} more tasks" if others else ""
+    if not before[task] and race.sizes[task] > 1:
+        why = f"every task is asked once first, and {fold.tasks[task]} had no answer yet"
+    else:
+        noise = float(np.sqrt(race.noise[task]))
+        why = (
+            f"a question goes where it removes most of the variance of the mean score for its cost:"
+            f" one answer of {fold.tasks[task]} has a noise of {noise:.2g}, its weight is"
+            f" {race.shares[task]:.2g}, and {int(before[task])} were asked before"
+        )
+    return [f"The round has {listed} in random order, the same for every checkpoint; {why}."]
+
+
+def _leader_lines(fold: RaceFold, race: QuestionRace, row: int) -> list[str]:
+    """Say who led, and where the row stood."""
+    if not race.counts.any():
+        return []
+    upto = race.counts[race.contenders].min(0)
+    if not upto.any():
+        return []
+    place, scores = _rank(race, race.contenders, row, upto)
+    leader = fold.checkpoints[race.leader]
+    words = f"On {int(upto.sum())} common questions checkpoint {leader} led with {scores.max():.4g}"
+    if place is None:
+        return [f"{words}."]
+    own = scores[list(race.contenders).index(row)]
+    return [f"{words}; this one was number {place} of {len(scores)} with {own:.4g}."]
+
+
+def _rank(race: QuestionRace, rows: Places, row: int, upto: Places) -> tuple[int | None, Array]:
+    """Return the place of a row among others on the first questions, None if it is not there, and
+    the scores of all."""
+    scores = race.book.scores(rows, upto)
+    if row not in rows:
+        return None, scores
+    own = scores[list(rows).index(row)]
+    return 1 + int((scores > own).sum()), scores
+
+
+def checkpoint_lines(history: History, checkpoint: Checkpoint) -> list[str]:
+    """Explain where a checkpoint stands in the race, or why it was eliminated."""
+    fold, state = race_of(history)
+    race = state.race
+    if checkpoint not in fold.checkpoints:
+        raise StudyError(
+            f"there is no checkpoint {checkpoint!r}; known are"
+            f" {', '.join(map(str, fold.checkpoints[:12]))}"
+        )
+    row = fold.checkpoints.index(checkpoint)
+    asked = int(race.counts[row].sum())
+    first = (
+        f"Checkpoint {checkpoint} has answered {asked:,} of {int(race.sizes.sum()):,} questions."
+    )
+    if row in race.failed:
+        return [first, "It left the race because an evaluation failed."]
+    rounds = [number for number, each in enumerate(race.past_rounds) if row in each.rows]
+    if not rounds:
+        words = (
+            f"The budget is enough for {race.starters} checkpoints, drawn at random; it is not one."
+        )
+        return [first, words]
+    if rounds[-1] == len(race.past_rounds) - 1:
+        return [first, "It is in the race.", *_leader_lines(fold, race, row)]
+    return [first, _elimination(fold, race, row, rounds[-1])]
+
+
+def _elimination(fold: RaceFold, race: QuestionRace, row: int, number: int) -> str:
+    """Say by which scores a row was eliminated after a round."""
+    left, stayed = race.past_rounds[number], race.past_rounds[number + 1].rows
+    place, scores = _rank(race, left.rows, row, left.upto)
+    own = float(scores[list(left.rows).index(row)])
+    kept = np.array(
+        [score for each, score in zip(left.rows, scores, strict=True) if each in stayed]
+    )
+    tied = " (a tie, broken at random)" if own >= kept.min() else ""
+    return (
+        f"It was eliminated after round {number + 1} of {len(race.past_rounds)}: on the"
+        f" {int(left.upto.sum())} questions that all {len(left.rows)} had answered its score was"
+        f" {own:.4g}, number {place}; {len(kept)} stayed, the last of them with"
+        f" {kept.min():.4g}{tied}."
+    )
