@@ -370,8 +370,9 @@ def _learn(climb: _Climb, moved: Array, change: Array) -> Array:
         old = np.where(first[:, None, None], guess[:, None, None] * np.eye(moved.shape[1]), old)
     image = (old @ moved[:, :, None])[:, :, 0]
     bend = np.maximum((moved * image).sum(axis=1), 1e-300)
-    damping = 0.8 * bend / np.maximum(bend - product, 1e-300)
-    damping = np.where(product < 0.2 * bend, damping, 1.0)[:, None]
+    damped = product < 0.2 * bend
+    # Divided only where it counts: elsewhere the difference may be tiny or negative.
+    damping = np.where(damped, 0.8 * bend / np.where(damped, bend - product, 1.0), 1.0)[:, None]
     change = damping * change + (1.0 - damping) * image
     product = np.maximum((moved * change).sum(axis=1), 1e-300)
     added = change[:, :, None] * (change / product[:, None])[:, None, :]

@@ -213,8 +213,9 @@ def torture(
     history = load_study("fire", storage=fire.url).history
     found = wrong + defects(history, acknowledged_reports(folder / "acknowledged"), total)
     found += wrong_checkpoints(history, study_folder(checkpoints_of(fire, folder), history), {})
-    errors = (folder / "errors").read_text(errors="replace")
-    found += [f"a worker ended with code {code}: {errors[-2000:]}" for code in codes if code]
+    errors = (folder / "errors").read_text(errors="replace").splitlines()
+    said = "\n".join(line for line in errors if not line.startswith("best value"))
+    found += [f"a worker ended with code {code}: {said[-2000:]}" for code in codes if code]
     return history, found
 
 
