@@ -133,7 +133,11 @@ class ServedLog:
             self._check(batch)
 
     def lease(self, lease: Lease, token: Token) -> None:
-        """Take or renew a lease; a worker may lease only the attempt that was granted last."""
+        """Take or renew a lease; a worker may lease only the attempt that was granted last.
+
+        A worker that was suspended may renew the lease of an attempt that another has taken over.
+        That lease is not stored, and is no error: the worker learns of it from the log.
+        """
         if not 0 <= lease.remaining <= MAX_LEASE_SECONDS:
             raise ReportError(
                 f"a lease of {lease.remaining} s was asked for; at most {MAX_LEASE_SECONDS:g} s"
@@ -142,6 +146,8 @@ class ServedLog:
             with self._lock:
                 if not self._granted(lease.trial, lease.attempt):
                     self._follow(self.store.read(self._length))
+                if self._superseded(lease.trial, lease.attempt):
+                    return
                 if not self._granted(lease.trial, lease.attempt):
                     raise ReportError(
                         f"attempt {lease.attempt} of trial {lease.trial} is not the present one"
@@ -150,6 +156,9 @@ class ServedLog:
 
     def _granted(self, trial: int, attempt: int) -> bool:
         return 0 <= trial < len(self._attempts) and self._attempts[trial] == attempt
+
+    def _superseded(self, trial: int, attempt: int) -> bool:
+        return 0 <= trial < len(self._attempts) and 1 <= attempt < self._attempts[trial]
 
     def _follow(self, events: Sequence[Event]) -> None:
         for event in events:

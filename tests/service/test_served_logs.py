@@ -143,6 +143,16 @@ def test_leases_of_attempts_that_were_not_granted(log: ServedLog, worker: Token)
     assert len(log.store.leases()) == 1
 
 
+def test_a_late_renewal_of_a_lease_is_no_error(log: ServedLog, worker: Token) -> None:
+    """A suspended worker renews the lease of an attempt that another has taken over."""
+    log.append(batch(decision(0, 0), 0), worker)
+    log.append(batch([Lost(trial=0)]), worker)
+    log.append(batch(decision(1, 0, attempt=2), 1), worker)
+    log.lease(Lease(0, 2, "second", "h", 1, 60.0), worker)
+    log.lease(Lease(0, 1, "first", "h", 1, 60.0), worker)
+    assert [lease.attempt for lease in log.store.leases()] == [2]
+
+
 def test_dates_are_dates(log: ServedLog, worker: Token, owner: Token) -> None:
     log.append(batch(decision(0, 0), 0), worker)
     for token in (worker, owner):
