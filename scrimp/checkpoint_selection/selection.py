@@ -79,6 +79,9 @@ Asked: TypeAlias = Any
 """A checkpoint and a task, in a selection by question also the questions, as places 0, 1, ...; Any,
 because a type checker cannot tell the two kinds of selection apart."""
 
+FAILURES_TO_STOP = 6
+"""Failed cells that stop a run in which nothing has worked."""
+
 _POLICY = CellPolicy()
 
 
@@ -101,6 +104,12 @@ class Evaluation:
         if math.isfinite(score):
             check_score(score, error, checkpoint, task)
         trial.report(score, stderr=error)
+
+
+def _all_failed(failed: Sequence[Trial]) -> StudyError:
+    return StudyError(
+        f"all {len(failed)} cells tried failed; the last one: {failed[-1].message.strip()}"
+    )
 
 
 def plain_checkpoint(checkpoint: object) -> Checkpoint:
@@ -401,7 +410,8 @@ class Selection(Logged):
     ) -> "Recommendation":
         """Measure cells with ``evaluate(checkpoint, task)`` until a stop rule is met, and recommend.
 
-        Without a rule, that of `stop_when` is used. If ``evaluate`` raises, the cell has failed.
+        Without a rule, that of `stop_when` is used. If ``evaluate`` raises, the cell has failed; a run
+        in which nothing works stops after a few cells.
 
         Args:
             evaluate: A function of (checkpoint, task) that returns a score, (score, standard error)
@@ -444,18 +454,35 @@ class Selection(Logged):
         request.check(self._ledger.refresh())
         created = self._ledger.history.created
         place = partial(self._folder, created)
-        card = run(self._ledger, _POLICY, request, place, lambda trial: None, progress)
+        card = run(self._ledger, _POLICY, request, place, self._stop_if_broken, progress)
         history = self.history
         failed = history.with_status("failed")
         if failed and not score_table(history).seen.any():
-            raise StudyError(
-                f"all {len(failed)} cells tried failed; the last one: {failed[-1].message.strip()}"
-            )
+            raise _all_failed(failed)
         answer = recommendation(history)
         if card is not None:
             card.show(self._repr_html_())
             card.shows(answer)
         return answer
+
+    def _stop_if_broken(self, ended: Trial) -> None:
+        """Raise `StudyError` if nothing has worked yet in cells of several checkpoints and tasks.
+
+        A checkpoint or a task that is broken by itself does not stop a run. In a race the task does
+        not matter: a checkpoint that fails in one task leaves it.
+        """
+        history = self._ledger.history
+        if ended.status != "failed" or any(trial.curve for trial in history.trials):
+            return
+        failed = history.with_status("failed")
+        checkpoints, tasks = zip(*map(cell_of, failed), strict=True)
+        different = 1 if is_race(history) else min(2, len(self.tasks))
+        if (
+            len(failed) >= FAILURES_TO_STOP
+            and len(set(checkpoints)) >= min(3, len(self.checkpoints))
+            and len(set(tasks)) >= different
+        ):
+            raise _all_failed(failed)
 
     def _objective(self, evaluate: Callable[..., object]) -> Evaluation | QuestionEvaluation:
         history = self._ledger.refresh()

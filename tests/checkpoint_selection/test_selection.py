@@ -329,6 +329,33 @@ def test_a_task_that_never_varies_and_one_that_always_fails() -> None:
     assert "dataset is gone" in selection.history.with_status("failed")[0].message
 
 
+@pytest.mark.parametrize("tasks", [["a", "b"], {"a": 500, "b": 500}], ids=["cells", "questions"])
+def test_a_broken_evaluation_stops_early(tasks: Any) -> None:
+    """Where nothing works on several checkpoints and tasks; one broken checkpoint stops nothing."""
+    calls = []
+
+    def broken(checkpoint: int, task: str, *questions: object) -> float:
+        calls.append((checkpoint, task))
+        raise KeyError("modle")
+
+    selection = scrimp.create_selection(
+        "s", checkpoints=range(30), tasks=tasks, storage="memory://", seed=0
+    )
+    with pytest.raises(StudyError, match=r"cells tried failed; the last one: .*KeyError: 'modle'"):
+        selection.run(broken, share=0.5)
+    assert len(calls) <= 12
+
+    def one_bad(checkpoint: int, task: str, questions: Any = ()) -> object:
+        if checkpoint == calls[0][0]:
+            raise OSError("truncated file")
+        return [checkpoint / 30] * len(questions) if questions else checkpoint / 30
+
+    again = scrimp.create_selection(
+        "t", checkpoints=range(30), tasks=tasks, storage="memory://", seed=0
+    )
+    assert again.run(one_bad, share=0.5).checkpoint > 20
+
+
 def test_results_with_errors_and_results_that_are_none() -> None:
     outcomes: dict[str, Any] = {
         "a": (0.5, np.float32(0.01)),
