@@ -120,6 +120,14 @@ def checked_answers(
             f"the answer of checkpoint {checkpoint!r} to question {questions[place]} of {task!r} is"
             f" {answers[place]}; score a missing answer as 0"
         )
+    values = answers if answers.ndim == 1 else answers[:, 0]
+    wrong = np.flatnonzero((values < 0.0) | (values > 1.0))
+    if len(wrong):
+        raise ReportError(
+            f"the answer of checkpoint {checkpoint!r} to question {questions[wrong[0]]} of {task!r} is"
+            f" {values[wrong[0]]:g}; it must be between 0 and 1: 1 for right, 0 for wrong, percentages"
+            " divided by 100"
+        )
     return Answers(answers) if answers.ndim == 1 else Answers(answers[:, 0], answers[:, 1])
 
 

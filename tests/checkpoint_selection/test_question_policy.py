@@ -179,6 +179,9 @@ def test_wrong_answers_are_refused_with_a_reason() -> None:
     checkpoint, task, questions = selection.ask()
     with pytest.raises(ReportError, match="one number, or one pair"):
         selection.tell(checkpoint, task, [1.0] * (len(questions) + 1))
+    for outside in (37.5, -0.2):
+        with pytest.raises(ReportError, match=rf"is {outside:g}; it must be between 0 and 1"):
+            selection.tell(checkpoint, task, [outside] * len(questions))
     with pytest.raises(ReportError, match="score a missing answer as 0"):
         selection.tell(checkpoint, task, [float("nan")] * len(questions))
     with pytest.raises(ReportError, match="was asked"):
