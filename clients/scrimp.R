@@ -56,6 +56,8 @@ scrimp <- function(url, token, timeout = 60) {
     explain = function(study, trial = NULL) ask_for("explain", study = study, trial = trial)$facts,
     predict = function(study, configs, at = NULL) post("predict", study = study, configs = configs, at = at)$facts,
     create = function(study, ...) invisible(post("create", study = study, ...)),
+    advise = function(study, configs, by, why = "")
+      invisible(post("advise", study = study, configs = configs, by = by, why = why)),
     enqueue = function(study, params) invisible(post("enqueue", study = study, params = params)),
     delete = function(study) invisible(post("delete", study = study)),
     # -> trials (id, params, attempt, done, budget), state ("run", "wait" or "finished"), reason

@@ -32,6 +32,7 @@ export class Scrimp {
   async predict(study, configs, at) { return (await this.#post("predict", { study, configs, at })).facts; }
 
   create(study, options) { return this.#post("create", { study, ...options }); }
+  advise(study, configs, by, why = "") { return this.#post("advise", { study, configs, by, why }); }
   enqueue(study, params) { return this.#post("enqueue", { study, params }); }
   delete(study) { return this.#post("delete", { study }); }
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 
 from scrimp.display.figures import duration, number, shortened_text
 from scrimp.json_values import JsonObject
+from scrimp.study_log.advice import AdviserRecord
 from scrimp.study_log.decision_record import AskedInRound
 from scrimp.study_log.messages import headline
 from scrimp.study_log.problem import Problem
@@ -34,6 +35,21 @@ def summary_line(record: StudyRecord) -> str:
         if record.problem.budget is not None:
             parts.append(spent_words(record))
     return "  ·  ".join([*parts, time_words(record)])
+
+
+def adviser_words(adviser: AdviserRecord) -> str:
+    """Describe the record of an adviser in one line.
+
+    >>> adviser_words(AdviserRecord("ann", 9, 5, 4, 1, 3, 18, 6, 2))
+    'ann: 1 of 4 trials brought progress, 6 of 18 of the study itself; 5 proposals wait'
+    """
+    line = f"{shortened_text(adviser.by, 60)}: {adviser.progress} of {adviser.tried} trials brought"
+    line += f" progress, {adviser.own_progress} of {adviser.own_tried} of the study itself"
+    if adviser.waiting:
+        line += f"; {adviser.waiting} proposal{'s wait' if adviser.waiting > 1 else ' waits'}"
+    if not adviser.heard:
+        line += f"; not heard after {adviser.misses} trials without progress"
+    return line
 
 
 def time_words(record: StudyRecord) -> str:

@@ -21,6 +21,7 @@ from scrimp.study_log.decision_record import (
     FirstCell,
     FirstDesign,
     Fit,
+    FromAdvice,
     FromDensity,
     FromPortfolio,
     Gain,
@@ -265,9 +266,27 @@ def _particular(said: Reason | Grant | None, amount: str, new: bool) -> str:
                 f"Round {number}: the {alive} checkpoints still in the race, of {checkpoints}, answer"
                 " the same questions."
             )
+        case FromAdvice():
+            return _advice(said)
         case Said(text) if text:
             return f"{text[0].upper()}{text[1:]}."
     return ""
+
+
+def _advice(reason: FromAdvice) -> str:
+    """Return the reason of a proposal: whose idea it was, and what supported it."""
+    said = f', with the reason "{reason.said}"' if reason.said else ""
+    record = "It was its first trial."
+    if reason.tried:
+        record = (
+            f"So far {reason.progress} of its {counted(reason.tried, 'trial')} brought progress, and"
+            f" {reason.own_progress} of {reason.own_tried} of the study's own."
+        )
+    chance = ""
+    if reason.chance is not None:
+        shown = share_words(reason.chance)
+        chance = f" The model gave it a chance of {shown} to beat the best value."
+    return f"{reason.by} proposed it{said}. {record}{chance}"
 
 
 def belief_lines(

@@ -217,15 +217,17 @@ class AgentTools:
         return {"trial": told.id, "status": told.status, "value": told.value}
 
     def propose(
-        self, study: str, params: dict[str, str | int | float | bool], why: str
+        self,
+        study: str,
+        params: list[dict[str, str | int | float | bool]],
+        why: str,
+        by: str = "agent",
     ) -> JsonObject:
-        """Propose a configuration to try next, and say why; the study records both."""
+        """Propose configurations to try, in your name ``by``, and say why. The study tries them next
+        to its own as far as your record supports; see `advisers` in the summary."""
         opened = self._study(study)
-        opened.enqueue(params)
-        known = opened.user_attrs.get("proposals")
-        listed = list(known) if isinstance(known, list) else []
-        opened.set_user_attr("proposals", [*listed, {"params": params, "why": why[:500]}][-100:])
-        return {"queued": params}
+        opened.advise(params, by=by, why=why)
+        return {"advisers": StudyRecord.of(opened.history).to_json([])["advisers"]}
 
 
 READ_TOOLS = ("list_studies", "summarize", "explain", "predict", "uncertain", "should_stop")

@@ -42,6 +42,7 @@ from scrimp.storage.http_messages import Asked, Done, Names, OfStudy
 from scrimp.storage.leases import Lease
 from scrimp.study.studies import create_study, delete_study
 from scrimp.study.workers import limit_totals, next_trial, reclaim_trials, report_step
+from scrimp.study_log.advice import MAX_OPEN_PROPOSALS
 from scrimp.study_log.constraints import read_constraint
 from scrimp.study_log.problem import Budget
 from scrimp.study_log.record import StudyRecord, front_record
@@ -128,6 +129,14 @@ class Enqueue(OfStudy, frozen=True):
     """A configuration to try next."""
 
     params: Config
+
+
+class Advise(OfStudy, frozen=True):
+    """Configurations that an adviser proposes; tried as far as its record supports."""
+
+    configs: Annotated[list[Config], Meta(min_length=1, max_length=MAX_OPEN_PROPOSALS)]
+    by: str
+    why: str = ""
 
 
 class Predict(OfStudy, frozen=True):
@@ -332,6 +341,13 @@ def _enqueue(call: Call, asked: Enqueue) -> Done:
     return Done()
 
 
+def _advise(call: Call, asked: Advise) -> Done:
+    with _studies(call).using(asked.study, call.token, call.key) as opened:
+        if not (call.repeatable and opened.store.stored):
+            opened.study.advise(asked.configs, by=asked.by, why=asked.why)
+    return Done()
+
+
 def _predict(call: Call, asked: Predict) -> Facts:
     with _studies(call).using(asked.study, call.token, call.key) as opened:
         return Facts(opened.study.predict(asked.configs, asked.at).to_json())
@@ -365,6 +381,7 @@ OPERATIONS = (
     Operation("tell", "work", Tell, Continued, _tell, "Tell the result of a trial."),
     Operation("heartbeat", "work", Beat, Continued, _beat, "Keep a trial."),
     Operation("create", "own", NewStudy, Done, _create, "Create a study."),
+    Operation("advise", "own", Advise, Done, _advise, "Propose configurations to try."),
     Operation("enqueue", "own", Enqueue, Done, _enqueue, "Try a configuration next."),
     Operation("delete", "own", OfStudy, Done, _delete, "Delete a study."),
 )

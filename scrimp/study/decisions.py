@@ -2,7 +2,8 @@
 
 Order of precedence: a paused or stopped study decides nothing; a trial that lost its worker, or that
 failed right after it was resumed, is resumed first; a queued configuration takes the place of one
-that the policy would choose; the policy decides the rest. No configuration is added beyond the
+that the policy would choose; the policy decides the rest, where advice may take the place of a
+new configuration (`advising`). No configuration is added beyond the
 study's total.
 
 Records are plain data of limited size, since every process reads the whole log. A part
@@ -25,6 +26,7 @@ from scrimp.methods.named_methods import Method, build_policy
 from scrimp.methods.policy import Decision, Policy, Start
 from scrimp.plugins.plugins import load_recorded
 from scrimp.schedulers.scheduler import Finish, Resume, Wait
+from scrimp.study.advising import with_advice
 from scrimp.study_log.decision_record import (
     EMPTY_RECORD,
     DecisionRecord,
@@ -107,6 +109,8 @@ def _next_decision(policy: Policy, history: History, outlined: bool) -> Decision
         return _without_config(policy, history)
     decide = policy.outline if outlined else policy.decide
     decision = decide(history, history.rng("decide"))
+    if history.advised and not outlined:
+        decision = with_advice(policy, history, decision)
     action, full = decision.action, history.problem.full_budget
     if isinstance(action, Start):
         config = history.problem.space.validate(action.config)

@@ -32,6 +32,7 @@ from scrimp.study.outcomes import as_catch, best_report, best_value, knee_report
 from scrimp.study.owners_plan import OwnersPlan
 from scrimp.study.stopping import StopRule
 from scrimp.study.telling import (
+    advise_configs,
     change_limits,
     end_trial,
     enqueue_config,
@@ -252,6 +253,27 @@ class Study(Logged):
         """
         with self._ledger.lock:
             enqueue_config(self._ledger, config)
+
+    def advise(
+        self,
+        advice: Space | Mapping[str, Json] | Sequence[Mapping[str, Json]],
+        *,
+        by: str,
+        why: str = "",
+    ) -> None:
+        """Propose configurations, as a person, program or language model named ``by``.
+
+        They are tried next to the study's own, as far as the record of the adviser and the model
+        support them; `enqueue` tries a configuration in any case.
+
+        Args:
+            advice: A configuration, a list of up to 100, the best first, or a `Space` as a prior, from
+                which 16 are drawn. Parameters left out are filled in.
+            by: Name of the adviser, whose record counts.
+            why: Reason, shown with the trials.
+        """
+        with self._ledger.lock:
+            advise_configs(self._ledger, advice, by, why)
 
     def pause(self) -> None:
         """Start nothing more until `resume`; running trials finish their grants, and workers wait."""

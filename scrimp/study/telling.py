@@ -6,7 +6,7 @@ append_report(ledger, trial, step=3.0, metrics={"error": 0.4}, stderr={"error": 
 end_trial(ledger, trial, "failed", "out of memory")
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -16,13 +16,22 @@ from scrimp.executors.clock import wall_clock
 from scrimp.json_values import Json
 from scrimp.methods.policy import Policy
 from scrimp.schedulers.scheduler import Verdict
+from scrimp.space.space import Space
 from scrimp.study.decisions import room_for_trials
 from scrimp.study.ledger import Ledger
-from scrimp.study_log.events import Enqueued, Reported, StudyChanged, ended_event
+from scrimp.study_log.advice import MAX_OPEN_PROPOSALS
+from scrimp.study_log.events import Advised, Enqueued, Reported, StudyChanged, ended_event
 from scrimp.study_log.limits import Totals
+from scrimp.study_log.messages import readable, shortened
 from scrimp.study_log.reports import Stderr, as_metrics, as_standard_errors, report_events
 from scrimp.study_log.trial import Trial, check_step
 from scrimp.suggesters.untried_configs import KNOWN
+
+PROPOSALS_FROM_PRIOR = 16
+"""Configurations that are drawn from a prior of an adviser; convention."""
+
+MAX_ADVISER_CHARACTERS = 500
+"""Length of the name and of the reason of an adviser; convention."""
 
 
 def open_trial(ledger: Ledger, trial: Trial | int) -> Trial:
@@ -121,6 +130,38 @@ def enqueue_config(ledger: Ledger, config: Mapping[str, Json]) -> None:
     if not history.problem.noisy and (queued or complete in history.derive(KNOWN)):
         return
     ledger.append([Enqueued(config=complete, time=wall_clock())])
+
+
+def advise_configs(
+    ledger: Ledger,
+    advice: Space | Mapping[str, Json] | Sequence[Mapping[str, Json]],
+    by: str,
+    why: str,
+) -> None:
+    """Record proposals of the adviser ``by``; from a space, a prior, some are drawn."""
+    for name, text in (("by", by), ("why", why)):
+        if not isinstance(text, str) or (name == "by" and not text.strip()):
+            raise StudyError(f"{name} is {text!r}; it must be a text, such as {name}='ann'")
+    history = ledger.refresh()
+    space, rng = history.problem.space, history.rng(f"advice {history.length}")
+    listed: object = advice
+    if isinstance(advice, Space):
+        listed = advice.sample(PROPOSALS_FROM_PRIOR, rng)
+    elif isinstance(advice, Mapping):
+        listed = [advice]
+    if (
+        not isinstance(listed, Sequence)
+        or not 0 < len(listed) <= MAX_OPEN_PROPOSALS
+        or not all(isinstance(config, Mapping) for config in listed)
+    ):
+        raise StudyError(
+            "advise takes a configuration, a list of up to"
+            f" {MAX_OPEN_PROPOSALS}, or a space to draw them from, such as [{{'lr': 0.1}}]; got"
+            f" {shortened(advice)}"
+        )
+    configs = tuple(space.complete(config, rng) for config in listed)
+    named, said = (readable(" ".join(text.split())[:MAX_ADVISER_CHARACTERS]) for text in (by, why))
+    ledger.append([Advised(configs=configs, by=named, why=said, time=wall_clock())])
 
 
 def change_limits(ledger: Ledger, change: StudyChanged) -> None:

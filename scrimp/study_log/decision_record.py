@@ -128,6 +128,25 @@ class Queued(_Reason, frozen=True, tag="queued"):
     """Queued by a user."""
 
 
+class FromAdvice(_Reason, frozen=True, tag="from_advice"):
+    """Proposed by an adviser, in place of a configuration of the method.
+
+    ``proposal``: its number among all proposals; ``said``: the adviser's reason. Of ``tried``
+    trials of the adviser, ``progress`` brought progress before, and of ``own_tried`` of the study's own
+    ``own_progress``.
+    ``chance``: the probability by the model that it beats the best result; None without a model.
+    """
+
+    by: str
+    proposal: Count
+    said: str = ""
+    tried: Count = 0
+    progress: Count = 0
+    own_tried: Count = 0
+    own_progress: Count = 0
+    chance: float | None = None
+
+
 class FromPortfolio(_Reason, frozen=True, tag="from_portfolio"):
     """Tried first because it did well in past studies that the method learns from."""
 
@@ -220,6 +239,7 @@ Reason = (
     | SpreadOut
     | DrawnAtRandom
     | Queued
+    | FromAdvice
     | FromPortfolio
     | Recommended
     | FromDensity

@@ -106,6 +106,15 @@ class Enqueued(_Event, frozen=True, tag="enqueued"):
     config: Config
 
 
+class Advised(_Event, frozen=True, tag="advised"):
+    """Configurations that a person, a program or a model proposes (``by``), with the reason; the
+    study tries them as far as their record supports (`scrimp.study_log.advice`)."""
+
+    configs: tuple[Config, ...]
+    by: str
+    why: str = ""
+
+
 class TrialAdded(_Event, frozen=True, tag="trial_added"):
     """A new trial. ``tag`` holds what its policy needs: bracket, slot, parent; ``enqueued`` if it
     came from the front of the queue."""
@@ -210,6 +219,7 @@ Event = (
     | StudyChanged
     | SourceAttached
     | Enqueued
+    | Advised
     | TrialAdded
     | BudgetGranted
     | Reported

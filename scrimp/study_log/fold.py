@@ -21,6 +21,7 @@ from scrimp.space.space import Space
 from scrimp.study_log.annotations import annotation_objection, with_attributes
 from scrimp.study_log.decision_record import EMPTY_RECORD, latest_record
 from scrimp.study_log.events import (
+    Advised,
     Annotated,
     BudgetGranted,
     CheckpointsRemoved,
@@ -89,6 +90,7 @@ class State:
         self.interrupted: dict[int, None] = {}
         self.vouched: dict[int, dict[int, float]] = {}
         self.queue: deque[Config] = deque()
+        self.advised = False
         self.decisions = 0
         self.recorded = EMPTY_RECORD
         self.degraded: list[tuple[int, str]] = []
@@ -158,6 +160,8 @@ class State:
                     self.ignored.append((self.length, objection))
                 else:
                     self.queue.append(event.config)
+            case Advised():
+                self.advised = True
             case StudyCreated() if self.created is not None:
                 self.ignored.append((self.length, "the study is created a second time"))
             case StudyCreated():

@@ -208,6 +208,11 @@ class History:
         return self._current().queue
 
     @property
+    def advised(self) -> bool:
+        """True once someone gave advice (`scrimp.study_log.advice`)."""
+        return self._current().advised
+
+    @property
     def decisions(self) -> int:
         """The number of decisions, which is the number of the next one."""
         return self._current().decisions

@@ -18,11 +18,12 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from typing import Any, NotRequired, TypedDict
 
 from scrimp.json_values import Config, Json, JsonObject
+from scrimp.study_log.advice import AdviserRecord, adviser_records
 from scrimp.study_log.compromise import hypervolume_of, reference_of
 from scrimp.study_log.constraints import Constraint, constraint_table, constraint_words
 from scrimp.study_log.events import BudgetGranted, Ended, Lost, Reported
@@ -246,6 +247,11 @@ class StudyRecord:
         return hints(self.history)
 
     @property
+    def advisers(self) -> Sequence[AdviserRecord]:
+        """The record of every adviser (`Study.advise`)."""
+        return adviser_records(self.history)
+
+    @property
     def begun(self) -> int:
         """The number of trials with a report."""
         return len(ordered_standings(self.history))
@@ -392,6 +398,7 @@ class StudyRecord:
             "spent": self.spent,
             "repeated": self.repeated,
             "freed": self.history.freed,
+            "advisers": [asdict(record) for record in self.advisers],
             "trials": [
                 trial_record(problem, trial)
                 for trial in (self.trials if trials is None else trials)

@@ -27,6 +27,13 @@ MAX_REPORTS_FOR_HYPERVOLUMES = {2: 1000, 3: 200, 4: 100, 5: 60}
 """Number of reports, by the number of metrics, up to which the contribution of each to the
 hypervolume is computed; 25 for more metrics."""
 
+TOP_SHARE = 0.2
+"""Progress is measured in the distance from the best loss to this quantile: the median would hide
+all progress near the best where losses span orders of magnitude."""
+
+MIN_PROGRESS = 0.01
+"""The smallest improvement that counts as progress, as a share of that distance."""
+
 
 def standings(points: Sequence[Observation]) -> list[float]:
     """Return the standing of each report, lower is better: its own with one metric, its place among
@@ -86,3 +93,22 @@ def measured_again(trial: Trial, problem: Problem) -> Trial:
         replace(point, losses=losses, counted=problem.counted(losses)) for point, losses in measured
     )
     return replace(trial, curve=curve)
+
+
+def progress(losses: NDArray[np.float64], share: float = TOP_SHARE) -> NDArray[np.bool_]:
+    """True for the trials (n,), in order, that brought progress, measured in the distance from the
+    best loss to the quantile ``share``; ``losses`` are infinite for failed ones.
+
+    >>> progress(np.array([5.0, 3.0, 4.0, 2.999, 1.0])).tolist()
+    [True, True, False, False, True]
+    """
+    finite = losses[np.isfinite(losses)]
+    least = 0.0
+    if len(finite):
+        near = np.quantile(finite, share)
+        least = MIN_PROGRESS * float(near - finite.min())
+    best, brought = np.inf, np.zeros(len(losses), dtype=bool)
+    for place, loss in enumerate(losses.tolist()):
+        if loss < best - least:
+            best, brought[place] = loss, True
+    return brought

@@ -26,7 +26,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scrimp.acquisition.domain import Domain
 from scrimp.encoding.training_data import Training
@@ -34,6 +33,7 @@ from scrimp.study_log.decision_record import DecisionRecord, FromDensity, Modell
 from scrimp.study_log.events import Decided, Event, TrialAdded
 from scrimp.study_log.fold import Fold
 from scrimp.study_log.problem import Problem
+from scrimp.study_log.standings import progress
 from scrimp.study_log.trial import Trial
 from scrimp.surrogates.surrogate import Array
 
@@ -53,13 +53,6 @@ class ExpertNumbers:
 
     credit_share: float = 0.5
     """Turns with progress that the model begins with, as a share of its patience."""
-
-    top_share: float = 0.2
-    """Progress is measured in the distance from the best loss to this quantile: the median would
-    hide all progress near the best where losses span orders of magnitude."""
-
-    min_progress: float = 0.01
-    """The smallest improvement that counts, as a share of that distance."""
 
     explore_every: int = 2
     """With constraints, one decision in so many explores while nothing improves. Chosen on the
@@ -126,25 +119,6 @@ class TurnsTaken(Fold[Turns]):
 
 
 TURNS = TurnsTaken()
-
-
-def progress(losses: Array, share: float = NUMBERS.top_share) -> NDArray[np.bool_]:
-    """True for the trials (n,), in order, that brought progress, measured in the distance from the
-    best loss to the quantile ``share``; ``losses`` are infinite for failed ones.
-
-    >>> progress(np.array([5.0, 3.0, 4.0, 2.999, 1.0])).tolist()
-    [True, True, False, False, True]
-    """
-    finite = losses[np.isfinite(losses)]
-    least = 0.0
-    if len(finite):
-        near = np.quantile(finite, share)
-        least = NUMBERS.min_progress * float(near - finite.min())
-    best, brought = np.inf, np.zeros(len(losses), dtype=bool)
-    for place, loss in enumerate(losses.tolist()):
-        if loss < best - least:
-            best, brought[place] = loss, True
-    return brought
 
 
 def prospects(

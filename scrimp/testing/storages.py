@@ -56,6 +56,7 @@ EVERY_KIND: list[Event] = [
             "none": None,
         }
     ),
+    happened.Advised(configs=({"lr": 0.1}, {"lr": 1e-300}), by="ann", why="„so“"),
     Decided(
         decision=0, seen=1, record=DecisionRecord(own={"scales": [0.1, 1e308, -0.0], "text": ""})
     ),

@@ -54,7 +54,11 @@ async def tune(client: Any, trials: int) -> dict[str, Any]:
     """A scripted agent: it creates a study, tunes until little is left, and explains the answer."""
     await call(client, "create_study", study="agent", space=SPACE, metric="loss", method="gp")
     await call(
-        client, "propose", study="agent", params={"lr": 0.01, "layers": 2, "kind": "a"}, why="usual"
+        client,
+        "propose",
+        study="agent",
+        params=[{"lr": 0.01, "layers": 2, "kind": "a"}],
+        why="usual",
     )
     stopped: dict[str, Any] = {}
     for _ in range(trials):
@@ -74,8 +78,9 @@ def check_tuned(found: dict[str, Any], url: str) -> None:
     study = scrimp.load_study("agent", storage=url)
     assert found["summary"]["best"]["value"] == pytest.approx(study.best_value)
     assert found["summary"]["trials_in_all"] == len(study.trials)
-    assert study.trials[0].params == {"lr": 0.01, "layers": 2, "kind": "a"}
-    assert study.user_attrs["proposals"][0]["why"] == "usual"
+    tried = [trial.id for trial in study.trials if trial.params["lr"] == 0.01]
+    assert 'agent proposed it, with the reason "usual"' in study.explain(tried[0]).details
+    assert found["summary"]["advisers"][0]["tried"] == 1
     assert found["explained"]["details"] == study.explain().details
     assert found["unsure"]["verdict"].startswith("Best: trial")
     assert "gain_left" in found["stop"]
@@ -142,7 +147,7 @@ def test_errors_name_the_value_and_the_remedy(tmp_path: Path) -> None:
             ("should_stop", {"study": "small", "gain": 0.0}, "gain is 0"),
             ("predict", {"study": "small", "configs": []}, "0 configurations"),
             ("tell", {"study": "small", "trial": 0}, "a value or metrics"),
-            ("propose", {"study": "small", "params": {"lr": 7.0}, "why": ""}, "7"),
+            ("propose", {"study": "small", "params": [{"lr": 7.0}], "why": ""}, "7"),
         ):
             with pytest.raises(RuntimeError, match=words):
                 await call(client, tool, **arguments)

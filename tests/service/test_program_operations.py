@@ -80,6 +80,9 @@ def test_repeated_requests_count_once(server: Served, own: Program) -> None:
     assert own.post("tell", trial=0, value=0.5)[0] == 400
     for _ in range(2):
         assert own.post("enqueue", key="d", params={"lr": 0.01, "kind": "a"})[0] == 200
+        advice = {"configs": [{"lr": 0.02, "kind": "a"}], "by": "ann", "why": "a hunch"}
+        for _ in range(2):  # a repeated request proposes once
+            assert own.post("advise", key="e", **advice)[0] == 200
         assert own.post("create", key="e", study="t", space=SPACE) == (200, {})
     assert own.post("create", study="t", space=SPACE)[0] == 400
     assert own.post("create", study="t", space=SPACE, load_if_exists=True)[0] == 200
@@ -149,6 +152,8 @@ def test_several_metrics_predictions_and_explanations(server: Served) -> None:
         ("report", {"trial": 0, "step": 1e308, "metrics": {"value": 1}}),
         ("report", {"trial": 0, "step": 1, "metrics": {f"m{k}": 1 for k in range(201)}}),
         ("enqueue", {"params": {"lr": 9.0}}),
+        ("advise", {"configs": [{"lr": 9.0}], "by": "ann"}),
+        ("advise", {"configs": [{"lr": 0.1}], "by": " "}),
         ("predict", {"configs": []}),
         ("heartbeat", {"trial": 5}),
     ],
@@ -166,6 +171,7 @@ def test_rights_hold_for_programs(server: Served, own: Program) -> None:
     for name, body in [
         ("create", {"study": "x", "space": SPACE}),
         ("enqueue", {"params": {"lr": 0.01, "kind": "a"}}),
+        ("advise", {"configs": [{"lr": 0.02, "kind": "a"}], "by": "ann"}),
         ("delete", {}),
     ]:
         assert worker.post(name, **body)[0] == 403 and reader.post(name, **body)[0] == 403
@@ -173,7 +179,7 @@ def test_rights_hold_for_programs(server: Served, own: Program) -> None:
     assert worker.post("ask")[0] == 200 and reader.get("study")[0] == 200
     other = Program(server, "own", "team/")
     assert other.get("studies", "")[1] == {"names": []}
-    for name in ("ask", "delete", "enqueue"):
+    for name in ("ask", "delete", "enqueue", "advise"):
         assert other.post(name, params={})[0] in (403, 422)
     assert other.post("delete")[0] == other.get("study")[0] == 403
     assert other.post("create", study="team/x", space=SPACE, learn_from=["s"])[0] == 200

@@ -8,6 +8,7 @@ import pytest
 
 from scrimp.study_log.decision_record import DecisionRecord, Queued
 from scrimp.study_log.events import (
+    Advised,
     Annotated,
     BudgetGranted,
     CheckpointsRemoved,
@@ -59,6 +60,10 @@ FORMS = [
     (
         Ended(trial=0, status="failed", message="no"),
         '{"event":"ended","trial":0,"status":"failed","message":"no"}',
+    ),
+    (
+        Advised(configs=({"x": 1},), by="ann", why="so"),
+        '{"event":"advised","configs":[{"x":1}],"by":"ann","why":"so"}',
     ),
     (
         Lost(trial=0, attempt=2, message="gone"),
