@@ -34,7 +34,8 @@ from typing import Any
 
 import scrimp
 from benchmarks.environments import peer_command
-from benchmarks.training.training_problems import PROBLEMS, Config, Problem
+from benchmarks.training.held_out_problems import ALL_PROBLEMS
+from benchmarks.training.training_problems import Config, Problem
 from benchmarks.training.training_report import key, read, report
 from scrimp.bench.tables import described_space
 from scrimp.executors.clock import wall_clock as scrimp_clock
@@ -51,7 +52,7 @@ Slice = tuple[Any, Config, int]
 
 def run_scrimp(name: str, method: str, seed: int, given: argparse.Namespace, folder: str) -> Any:
     """Run a study with worker processes, a SQLite file and checkpoints, and return its trace."""
-    problem = PROBLEMS[name]
+    problem = ALL_PROBLEMS[name]
     study = scrimp.create_study(
         "live",
         described_space(problem.space),
@@ -63,23 +64,23 @@ def run_scrimp(name: str, method: str, seed: int, given: argparse.Namespace, fol
     )
 
     def objective(trial: Any) -> None:
-        from benchmarks.training.training_problems import PROBLEMS
+        from benchmarks.training.held_out_problems import ALL_PROBLEMS
 
         path = trial.checkpoint_dir / "state"
         state = (
             pickle.loads(path.read_bytes())
             if trial.resumed
-            else PROBLEMS[name].start(trial.params, seed)
+            else ALL_PROBLEMS[name].start(trial.params, seed)
         )
         for _ in trial.steps():
-            state, loss = PROBLEMS[name].train(state)
+            state, loss = ALL_PROBLEMS[name].train(state)
             path.write_bytes(pickle.dumps(state))
             trial.report(loss=loss)
 
     began = scrimp_clock()
     study.optimize(
         objective,
-        budget=None if given.seconds else given.fulls * problem.units,
+        total_budget=None if given.seconds else given.fulls * problem.units,
         timeout=given.seconds,
         workers=given.workers,
         durable="log",
@@ -142,7 +143,7 @@ class Peer:
 
 def train(name: str, config: Config, seed: int, checkpoint: str, begin: int) -> float:
     """Train one unit of a run in a worker process, from its checkpoint to the next one."""
-    problem, path = PROBLEMS[name], Path(checkpoint)
+    problem, path = ALL_PROBLEMS[name], Path(checkpoint)
     state = pickle.loads(path.read_bytes()) if begin else problem.start(config, seed)
     state, loss = problem.train(state)
     path.write_bytes(pickle.dumps(state))
@@ -206,7 +207,7 @@ def live(
 
 def run_peer(name: str, method: str, seed: int, given: argparse.Namespace, folder: str) -> Any:
     """Run a study of a peer and return its trace."""
-    problem = PROBLEMS[name]
+    problem = ALL_PROBLEMS[name]
     limits = (math.inf, given.seconds) if given.seconds else (given.fulls * problem.units, math.inf)
     with closing(Peer(method, problem, seed)) as optimizer, worker_processes(given.workers) as pool:
         began = time.monotonic()  # workers start when they are first needed
@@ -228,7 +229,7 @@ def run_one(name: str, method: str, seed: int, given: argparse.Namespace) -> dic
     fulls = None if given.seconds else given.fulls
     return {
         "problem": name, "method": method, "seed": seed, "fulls": fulls, "limit": given.seconds, "workers": given.workers,
-        "units": None if fulls is None else fulls * PROBLEMS[name].units, "seconds": seconds,
+        "units": None if fulls is None else fulls * ALL_PROBLEMS[name].units, "seconds": seconds,
         "best": trace[-1][2] if trace else math.inf, "trace": trace,
     }  # fmt: skip
 

@@ -1,18 +1,21 @@
 """Report the results of live training: final losses, ranks and time to reach other methods.
 
-For each problem it prints the median final loss, the average rank at half and full budget (units,
-or seconds where these were limited), and the share of each other method's wall clock that `auto`
-needs to reach the final value of that method (same seed, median over seeds); then ranks and shares
-over all problems.
+For each problem it prints the median final loss, the average rank at 5, 10, 25, 50 and 100 % of the
+budget (units, or seconds where these were limited), and the share of each other method's wall clock
+that `auto` needs to reach the final value of that method (same seed, median over seeds); then ranks
+and shares over all problems.
 """
 
 import argparse
 import json
 import math
 import statistics
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+MOMENTS = (0.05, 0.1, 0.25, 0.5, 1.0)
+"""Shares of the budget at which methods are ranked."""
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -68,7 +71,7 @@ def ranks(values: dict[str, float]) -> dict[str, float]:
 def report(given: argparse.Namespace) -> None:
     """Print one table per problem, and the average ranks over all of them."""
     records = {key(record): record for record in read(given.file)}.values()
-    everywhere: dict[str, list[tuple[float, float]]] = {}
+    everywhere: dict[str, list[list[float]]] = {}
     times: dict[str, list[float]] = {}
     for setting in sorted({setting_of(r) for r in records}):
         here = [r for r in records if setting_of(r) == setting]
@@ -80,30 +83,33 @@ def report(given: argparse.Namespace) -> None:
         whole = {seed: runs for seed, runs in by_seed.items() if len(runs) == len(methods)}
         print(f"\n{setting[0]}: {setting[1]}, {len(whole)} seeds with all methods")
         for name in methods:
-            pairs = []
-            for runs in whole.values():
-                half = ranks({method: best_at(r, 0.5) for method, r in runs.items()})[name]
-                full = ranks({method: r["best"] for method, r in runs.items()})[name]
-                pairs.append((half, full))
+            rows = [
+                [
+                    ranks({method: best_at(r, share) for method, r in runs.items()})[name]
+                    for share in MOMENTS
+                ]
+                for runs in whole.values()
+            ]
             shares = auto_shares(name, by_seed)
-            everywhere.setdefault(name, []).extend(pairs)
+            everywhere.setdefault(name, []).extend(rows)
             times.setdefault(name, []).extend(shares)
-            print(line(name, by_seed, pairs) + needed(shares))
-    print("\naverage rank at half and full budget, all problems")
-    for name, pairs in sorted(everywhere.items(), key=lambda item: mean(p[1] for p in item[1])):
-        print(
-            f"  {name:26} {mean(p[0] for p in pairs):5.2f} {mean(p[1] for p in pairs):5.2f} "
-            f" ({len(pairs)} runs){needed(times[name])}"
-        )
+            finals = [runs[name]["best"] for runs in by_seed.values() if name in runs]
+            text = f"  {name:26} median {statistics.median(finals):.4f}  worst {max(finals):.4f}"
+            print(f"{text}  rank {averages(rows)}{needed(shares)}")
+    print("\naverage rank at 5, 10, 25, 50 and 100 % of the budget, all problems")
+    for name, rows in sorted(everywhere.items(), key=lambda item: mean(r[-1] for r in item[1])):
+        print(f"  {name:26} {averages(rows)}  ({len(rows)} runs){needed(times[name])}")
 
 
-def line(name: str, by_seed: dict[int, dict[str, Any]], pairs: list[tuple[float, float]]) -> str:
-    """Return a method's final losses and ranks."""
-    finals = [runs[name]["best"] for runs in by_seed.values() if name in runs]
-    text = f"  {name:26} median {statistics.median(finals):.4f}  worst {max(finals):.4f}"
-    if pairs:
-        text += f"  rank {mean(p[0] for p in pairs):.2f} {mean(p[1] for p in pairs):.2f}"
-    return text
+def averages(rows: list[list[float]]) -> str:
+    """Return the average rank at each moment, with its standard error from three runs on."""
+    parts = []
+    for found in zip(*rows, strict=True):
+        text = f"{mean(found):.2f}"
+        if len(found) > 2:
+            text += f" ± {statistics.stdev(found) / math.sqrt(len(found)):.2f}"
+        parts.append(text)
+    return " ".join(parts)
 
 
 def auto_shares(name: str, by_seed: dict[int, dict[str, Any]]) -> list[float]:
@@ -125,7 +131,7 @@ def needed(shares: list[float]) -> str:
     return f"  auto needs {middle:.0%} of its time"
 
 
-def mean(values: Iterator[float]) -> float:
+def mean(values: Iterable[float]) -> float:
     """Return the mean; NaN for no values."""
     found = list(values)
     return sum(found) / len(found) if found else float("nan")
