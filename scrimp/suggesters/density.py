@@ -45,7 +45,11 @@ from scrimp.study_log.decision_record import (
     FromDensity,
     Reason,
 )
+from scrimp.study_log.events import Event, StudyChanged
+from scrimp.study_log.fold import Fold
 from scrimp.study_log.history import History
+from scrimp.study_log.ordered_trials import ordered_trials
+from scrimp.study_log.problem import Problem
 from scrimp.study_log.standings import standings
 from scrimp.study_log.trial import Observation, Trial
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
@@ -114,12 +118,12 @@ class DensitySuggester(Suggester):
             first = first_configs(history, count, count, rng, self.design)
             return Suggestion(tuple(first), first_record(history, first, initial))
         configs: list[Config] = []
-        record = EMPTY_RECORD
+        record, rows = EMPTY_RECORD, encoded_rows(history)
         for place in range(count):
             found: list[Config] = []
             reason: Reason = DrawnAtRandom()
             if rng.random() >= self.random_fraction:
-                found = self._best_candidate(known, ranking, configs, rng)
+                found = self._best_candidate(known, rows, ranking, configs, rng)
             if found:
                 reason = FromDensity(ranking.level, len(ranking.trials), len(ranking.avoided))
             configs += found or draw_fresh(known, 1, rng, configs)
@@ -128,11 +132,16 @@ class DensitySuggester(Suggester):
         return Suggestion(tuple(configs), record)
 
     def _best_candidate(
-        self, known: Known, ranking: "Ranking", taken: Sequence[Config], rng: np.random.Generator
+        self,
+        known: Known,
+        rows: Array,
+        ranking: "Ranking",
+        taken: Sequence[Config],
+        rng: np.random.Generator,
     ) -> list[Config]:
         """The new candidate with the largest ratio; empty if none is new."""
         encoding = _encoding(known.space)
-        ratio = self._ratio(known, ranking, taken, rng)
+        ratio = self._ratio(known, rows, ranking, encode_existing(encoding, taken), rng)
         configs = encoding.decode(ratio.good.sample(self.candidates, rng, self.widening))
         order = np.argsort(-ratio(encode_existing(encoding, configs)), kind="stable")
         if isinstance(known.space, Pool):
@@ -140,9 +149,15 @@ class DensitySuggester(Suggester):
         return known.fresh((configs[place] for place in order), 1, taken)
 
     def _ratio(
-        self, known: Known, ranking: "Ranking", taken: Sequence[Config], rng: np.random.Generator
+        self,
+        known: Known,
+        rows: Array,
+        ranking: "Ranking",
+        taken: Array,
+        rng: np.random.Generator,
     ) -> DensityRatio:
-        """The two densities; good trials weigh by rank, log(g + 1/2) - log(rank) for g of them."""
+        """The two densities of the trials, whose rows are (k, d), and of ``taken`` ones (t, d); good
+        trials weigh by rank, log(g + 1/2) - log(rank) for g of them."""
         encoding = _encoding(known.space)
         ordered = known.usable(ranking.trials)
         avoided = known.usable(ranking.avoided if self.avoid_running else ranking.failed)
@@ -152,22 +167,23 @@ class DensitySuggester(Suggester):
         # If both densities need more trials than there are, they share some.
         rest = split if least == 1 else max(min(split, len(ordered) - least), 0)
         good = ordered[:split]
-        bad = [*ordered[rest:], *avoided, *(taken if self.avoid_running else ())]
+        bad = rows[[*ordered[rest:], *avoided]]
+        if self.avoid_running and len(taken):
+            bad = np.vstack([bad, taken])
         if len(bad) > most:
-            bad = [bad[place] for place in np.sort(rng.choice(len(bad), most, replace=False))]
+            bad = bad[np.sort(rng.choice(len(bad), most, replace=False))]
         weights = None
         if self.weighting == "rank":
             weights = np.log(len(good) + 0.5) - np.log(np.arange(1, len(good) + 1))
         observed, neighbours = self.spread == "observed", self.spread == "neighbours"
         bandwidth = Bandwidth(self.bandwidth, self.least_bandwidth, observed, neighbours)
 
-        def density(configs: Sequence[Config], weights: Array | None) -> KernelDensity:
-            x = encode_existing(encoding, configs)
+        def density(x: Array, weights: Array | None) -> KernelDensity:
             return kernel_density(
                 encoding.columns, x, weights, bandwidth, self.uniform, not self.multivariate
             )
 
-        return DensityRatio(density(good, weights), density(bad, None))
+        return DensityRatio(density(rows[good], weights), density(bad, None))
 
 
 @lru_cache(maxsize=16)
@@ -182,6 +198,39 @@ def encode_existing(encoding: Encoding, configs: Sequence[Config]) -> Array:
     if encoding.space.conditions.allowed:
         x[[[name not in config for name in encoding.space.searched] for config in configs]] = np.nan
     return x
+
+
+class _Rows(Fold[list[Array]]):
+    """Encoded trials, filled by `encoded_rows`; none after the space has changed."""
+
+    kinds = (StudyChanged,)
+
+    def begin(self, problem: Problem) -> list[Array]:
+        return []
+
+    def step(
+        self, state: list[Array], event: Event, before: Trial | None, trial: Trial | None
+    ) -> None:
+        state.clear()
+
+
+_ROWS = _Rows()
+
+
+def encoded_rows(history: History) -> Array:
+    """The configurations of all trials as rows (k, d), with NaN where a parameter does not exist, and
+    throughout where a trial does not fit the present space. Each trial is encoded once."""
+    known, state = history.derive(KNOWN), history.derive(_ROWS)
+    encoding = _encoding(known.space)
+    rows = state[0] if state else np.empty((0, encoding.dimension))
+    new = known.configs[len(rows) :]
+    if new:
+        more = np.full((len(new), encoding.dimension), np.nan)
+        fits = [config is not None for config in new]
+        more[fits] = encode_existing(encoding, [config for config in new if config is not None])
+        rows = np.vstack([rows, more])
+        state[:] = [rows]
+    return rows
 
 
 @dataclass(frozen=True)
@@ -200,22 +249,41 @@ def rank_trials(history: History, needed: int) -> Ranking | None:
 
     A trial counts with its last report up to the level. A completed trial has reached every level.
     """
-    reached = {}
-    for trial in history.trials:
-        if trial.curve and trial.status != "failed":
-            reached[trial.id] = inf if trial.status == "completed" else trial.budget
+    reached = ordered_trials(history, "density reach", _depth)
     if len(reached) < needed:
         return None
-    level = sorted(reached.values(), reverse=True)[needed - 1]
-    observed = [history.trials[number] for number, reach in reached.items() if reach >= level]
-    places = standings([_report(trial, level) for trial in observed])
-    observed = [observed[row] for row in np.argsort(places, kind="stable")]
-    settled = {trial.id for trial in observed}
+    level = -reached[needed - 1][0]
+    trials = _ranked(history, level)
     unsettled = history.with_status("failed", "running", "stale")
-    others = [trial.id for trial in unsettled if trial.id not in settled]
+    others = [trial.id for trial in unsettled if _standing(trial, level) is None]
     budget = history.problem.full_budget if level == inf else level
     failed = tuple(number for number in others if history.trials[number].status == "failed")
-    return Ranking(budget, tuple(trial.id for trial in observed), tuple(others), failed)
+    return Ranking(budget, tuple(trials), tuple(others), failed)
+
+
+def _ranked(history: History, level: float) -> list[int]:
+    """The trials that have reached a level, best first."""
+    if not history.problem.several:
+        pairs = ordered_trials(
+            history, ("density standing", level), lambda trial: _standing(trial, level)
+        )
+        return [number for _, number in pairs]
+    observed = [trial for trial in history.trials if _standing(trial, level) is not None]
+    places = standings([_report(trial, level) for trial in observed])
+    return [observed[row].id for row in np.argsort(places, kind="stable")]
+
+
+def _depth(trial: Trial) -> float | None:
+    """Minus the highest level that a trial has reached; None if it does not count."""
+    if not trial.curve or trial.status == "failed":
+        return None
+    return -inf if trial.status == "completed" else -trial.budget
+
+
+def _standing(trial: Trial, level: float) -> float | None:
+    """The standing of a trial at a level; None if it has not reached it."""
+    depth = _depth(trial)
+    return None if depth is None or -depth < level else _report(trial, level).standing
 
 
 def _report(trial: Trial, level: float) -> Observation:

@@ -108,9 +108,9 @@ class Known:
             place, last = self._place[row], self._left[self._count]
             self._left[place], self._place[last] = last, place
 
-    def usable(self, trials: Iterable[int]) -> list[Config]:
-        """The configurations of these trials that fit the present space."""
-        return [config for trial in trials if (config := self.configs[trial]) is not None]
+    def usable(self, trials: Iterable[int]) -> list[int]:
+        """The trials among these whose configurations fit the present space."""
+        return [trial for trial in trials if self.configs[trial] is not None]
 
     def move(self, space: Space) -> None:
         """Start again in a changed space, with the trials that fit it."""

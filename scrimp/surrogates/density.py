@@ -28,6 +28,7 @@ algorithm components and their roles" (2023), compares their settings.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -37,6 +38,9 @@ from scrimp.surrogates.surrogate import Array
 
 _MIN_DENSITY = 1e-300
 """Lower bound of densities, which may vanish without a uniform component."""
+
+_MAX_STANDARD_DEVIATIONS = 8.3
+"""Standard deviations beyond which the mass of a Gaussian is zero beside 1 in double precision."""
 
 
 @dataclass(frozen=True)
@@ -107,14 +111,29 @@ class KernelDensity:
 
     def __call__(self, x: Array) -> Array:
         """Return the density (m,) at x (m, d)."""
-        log_kernels, density = np.zeros((len(x), len(self.centres))), np.ones(len(x))
         with np.errstate(divide="ignore"):
-            for k, column in enumerate(self.columns):
-                one = _log_kernel(column, x[:, k], self.centres[:, k], self.widths[..., k])
-                if self.separate:
-                    density *= self._mixed(one)
-                log_kernels += one
-        return density if self.separate else self._mixed(log_kernels)
+            logs = [self._log_kernels(x, group) for group in self._groups()]
+        if self.separate:
+            each: Array = np.prod([np.ones(len(x)), *map(self._mixed, logs)], axis=0)
+            return each
+        return self._mixed(reduce(np.add, logs or [np.zeros((len(x), len(self.centres)))]))
+
+    def _groups(self) -> list[list[int]]:
+        """The columns whose kernels are computed together: all continuous ones, if one density is
+        over all columns, and every other one alone."""
+        alone = [[k] for k, c in enumerate(self.columns) if self.separate or c.kind != "continuous"]
+        together = [k for k in range(len(self.columns)) if [k] not in alone]
+        return [*alone, together] if together else alone
+
+    def _log_kernels(self, x: Array, group: list[int]) -> Array:
+        """The logarithm of the product of the kernels of some columns, (m, n) for x (m, d)."""
+        centres, widths = self.centres, self.widths
+        if len(group) < len(self.columns):
+            x, centres, widths = x[:, group], centres[:, group], widths[..., group]
+        column = self.columns[group[0]]
+        if column.kind == "continuous":
+            return _log_gaussians(x, centres, widths)
+        return _log_kernel(column, x[:, 0], centres[:, 0], widths[..., 0])
 
     def _mixed(self, log_kernels: Array) -> Array:
         """Mix log kernels (m, n) to the density (m,)."""
@@ -128,18 +147,30 @@ class KernelDensity:
         """
         uniform = max(0.0, 1.0 - float(self.weights.sum()))
         law = np.append(self.weights, uniform)
-        component = rng.choice(len(law), size=count, p=law / law.sum())
-        centres = np.vstack([self.centres, np.full(len(self.columns), np.nan)])
-        each = np.broadcast_to(self.widths, self.centres.shape)
-        widths = np.vstack([each, np.ones(len(self.columns))])
-        draws = []
+        law /= law.sum()
+        component = rng.choice(len(law), size=count, p=law)
+        components = np.empty((count, len(self.columns)), dtype=np.intp)
+        chances = np.empty((2, *components.shape))
         for k, column in enumerate(self.columns):
             if self.separate and k:
-                component = rng.choice(len(law), size=count, p=law / law.sum())
-            wider = 1.0 if column.kind == "categorical" else widening
-            width = widths[component, k] * wider
-            draws.append(_sample(column, centres[component, k], width, rng))
-        return np.stack(draws, axis=1) if draws else np.empty((count, 0))
+                component = rng.choice(len(law), size=count, p=law)
+            components[:, k] = component
+            for each in chances if column.kind == "categorical" else chances[:1]:
+                each[:, k] = rng.random(count)
+        places = components, np.arange(len(self.columns))
+        # The last component is the uniform one.
+        centres = np.vstack([self.centres, np.full(len(self.columns), np.nan)])[places]
+        each_width = np.broadcast_to(self.widths, self.centres.shape)
+        widths = np.vstack([each_width, np.ones(len(self.columns))])[places]
+        draws = _truncated_gaussians(centres, widening * widths, chances[0])
+        for k, column in enumerate(self.columns):
+            if column.kind == "categorical":
+                draws[:, k] = _choices(column, centres[:, k], widths[:, k], chances[:, :, k])
+            elif column.values is not None:
+                values = np.asarray(column.values)
+                edges = (values[:-1] + values[1:]) / 2
+                draws[:, k] = values[np.searchsorted(edges, draws[:, k], side="right")]
+        return draws
 
 
 def kernel_density(
@@ -183,23 +214,49 @@ class DensityRatio:
         return score
 
 
+def _log_within(centres: Array, width: Array) -> Array:
+    """Return the logarithm of the mass in [0, 1] of a Gaussian around each centre."""
+    low, high = centres / width, (1.0 - centres) / width
+    outside = np.zeros(centres.shape)
+    for ends in (low, high):
+        near = ends < _MAX_STANDARD_DEVIATIONS
+        outside[near] += ndtr(-ends[near])
+    inside: Array = np.log1p(-outside)
+    return inside
+
+
+def _log_gaussians(x: Array, centres: Array, widths: Array) -> Array:
+    """Return the sum over continuous columns of log K, (m, n) for x (m, d) and centres (n, d).
+
+    The square is multiplied out, which leaves two products of matrices; a missing value takes its
+    terms out of them.
+    """
+    missing, lost = np.isnan(x), np.isnan(centres)
+    scaled = (centres - 0.5) / widths**2
+    constant = (0.25 - 0.5 * centres) * scaled - np.log(widths * np.sqrt(2.0 * np.pi))
+    constant -= _log_within(centres, np.broadcast_to(widths, centres.shape))
+    square = np.broadcast_to(-0.5 / widths**2, centres.shape)
+    weights = np.concatenate([scaled, square, constant], axis=1)
+    if lost.any():
+        weights[np.tile(lost, 3)] = 0.0
+    place = np.where(missing, 0.0, x - 0.5)
+    features = np.concatenate([place, place**2, ~missing], axis=1)
+    log_kernels: Array = features @ weights.T
+    return log_kernels
+
+
 def _log_kernel(column: Column, x: Array, centres: Array, width: Array) -> Array:
-    """log K of one column, (m, n) for x (m,) and centres (n,)."""
+    """log K of one listed column, (m, n) for x (m,) and centres (n,)."""
+    assert column.values is not None
     known = ~(np.isnan(x)[:, None] | np.isnan(centres)[None, :])
     if column.kind == "categorical":
-        assert column.values is not None
         same = np.abs(x[:, None] - centres[None, :]) * max(len(column.values) - 1, 1) < 0.5
         kernel = np.where(same, width + (1.0 - width) * len(column.values), width)
         return np.where(known, np.log(kernel), 0.0)
-    within = np.log(ndtr((1.0 - centres) / width) - ndtr(-centres / width))
-    if column.kind == "continuous":
-        standard = (x[:, None] - centres[None, :]) / width
-        log_kernel = -0.5 * standard**2 - np.log(width * np.sqrt(2.0 * np.pi)) - within
-    else:
-        low, high = _cells(column, x)
-        mass = ndtr((high[:, None] - centres) / width) - ndtr((low[:, None] - centres) / width)
-        log_kernel = np.log(np.maximum(mass, 0.0) / (high - low)[:, None]) - within
-    return np.where(known, log_kernel, 0.0)
+    low, high = _cells(column, x)
+    mass = ndtr((high[:, None] - centres) / width) - ndtr((low[:, None] - centres) / width)
+    log_kernel = np.log(np.maximum(mass, 0.0) / (high - low)[:, None])
+    return np.where(known, log_kernel - _log_within(centres, np.asarray(width)), 0.0)
 
 
 def _cells(column: Column, x: Array) -> tuple[Array, Array]:
@@ -210,22 +267,19 @@ def _cells(column: Column, x: Array) -> tuple[Array, Array]:
     return edges[place], edges[place + 1]
 
 
-def _sample(column: Column, centres: Array, width: Array, rng: np.random.Generator) -> Array:
-    """Draw once (n,) around each centre (n,) of one column; uniformly where the centre is NaN."""
-    uniform = rng.random(len(centres))
-    if column.kind == "categorical":
-        assert column.values is not None
-        count = len(column.values)
-        fresh = np.isnan(centres) | (rng.random(len(centres)) < width)
-        choice: Array = np.asarray(column.values)[
-            np.minimum((uniform * count).astype(int), count - 1)
-        ]
-        return np.where(fresh, choice, centres)
-    low, high = ndtr(-centres / width), ndtr((1.0 - centres) / width)
-    gaussian = np.clip(centres + width * ndtri(low + uniform * (high - low)), 0.0, 1.0)
-    draws: Array = np.where(np.isnan(centres), uniform, gaussian)
-    if column.kind == "discrete":
-        values = np.asarray(column.values)
-        edges = (values[:-1] + values[1:]) / 2
-        draws = values[np.searchsorted(edges, draws, side="right")]
+def _truncated_gaussians(centres: Array, widths: Array, chances: Array) -> Array:
+    """Return the quantiles at ``chances`` of the Gaussians truncated to [0, 1]; those of the uniform
+    distribution where the centre is NaN."""
+    low, high = ndtr(-centres / widths), ndtr((1.0 - centres) / widths)
+    gaussian = np.clip(centres + widths * ndtri(low + chances * (high - low)), 0.0, 1.0)
+    draws: Array = np.where(np.isnan(centres), chances, gaussian)
     return draws
+
+
+def _choices(column: Column, centres: Array, share: Array, chances: Array) -> Array:
+    """Return the centre (n,) of each draw or, with probability ``share`` and where it is NaN, one of
+    all choices, by two ``chances`` (2, n)."""
+    values = np.asarray(column.values)
+    any_choice = values[np.minimum((chances[0] * len(values)).astype(int), len(values) - 1)]
+    drawn: Array = np.where(np.isnan(centres) | (chances[1] < share), any_choice, centres)
+    return drawn

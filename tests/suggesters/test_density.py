@@ -16,15 +16,22 @@ from scrimp.space.parameter import Categorical, Float, Int
 from scrimp.space.space import Pool, Space
 from scrimp.study_log.constraints import AtMost
 from scrimp.study_log.decision_record import DecisionRecord, FromDensity
-from scrimp.study_log.events import Ended, Reported
+from scrimp.study_log.events import Ended, Reported, StudyChanged
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Budget, Problem
-from scrimp.suggesters.density import DensitySuggester, Ranking, encode_existing, rank_trials
+from scrimp.suggesters.density import (
+    DensitySuggester,
+    Ranking,
+    encode_existing,
+    encoded_rows,
+    rank_trials,
+)
 from scrimp.suggesters.suggester import Request, Suggester
 from scrimp.suggesters.untried_configs import KNOWN, QuasiRandomSuggester, RandomSuggester
 from scrimp.testing.policies import SuggesterBattery, ask, begin, drive, pend, tell
 
 LINE = Space(x=Float(0, 1))
+NONE = np.empty((0, 1))
 
 
 class TestTpe(SuggesterBattery):
@@ -199,10 +206,10 @@ def test_settings_of_the_papers_change_the_densities() -> None:
     known, ranking = history.derive(KNOWN), rank_trials(history, 3)
     assert ranking is not None
     rng = np.random.default_rng(0)
-    ratio = DensitySuggester(**PUBLISHED)._ratio(known, ranking, [], rng)  # type: ignore[arg-type]
+    ratio = DensitySuggester(**PUBLISHED)._ratio(known, encoded_rows(history), ranking, NONE, rng)  # type: ignore[arg-type]
     assert ratio.good.weights.tolist() == [0.5, 0.5] and len(ratio.bad.weights) == 3
     assert ratio.good.widths == pytest.approx([1.06 * 0.01 * 2 ** (-1 / 5)])
-    usual = DensitySuggester(share=0.15)._ratio(known, ranking, [], rng)
+    usual = DensitySuggester(share=0.15)._ratio(known, encoded_rows(history), ranking, NONE, rng)
     assert len(usual.good.weights) == 1 and usual.good.weights.sum() == pytest.approx(0.5)
 
 
@@ -212,12 +219,40 @@ def test_fewer_trials_in_a_density_where_that_is_asked_for() -> None:
         history = tell(history, {"x": float(x)}, (x - 0.3) ** 2)
     known, ranking = history.derive(KNOWN), rank_trials(history, 3)
     assert ranking is not None
-    sizes = []
+    rows, sizes = encoded_rows(history), []
     for most in (10, 1000, None):
         suggester = DensitySuggester(max_data=most)
-        ratio = suggester._ratio(known, ranking, [], np.random.default_rng(0))
+        ratio = suggester._ratio(known, rows, ranking, NONE, np.random.default_rng(0))
         sizes.append((len(ratio.good.weights), len(ratio.bad.weights)))
     assert sizes == [(2, 10), (8, 32), (8, 32)]
+
+
+def test_rows_are_kept_from_decision_to_decision() -> None:
+    """They are what encoding all trials again gives, with NaN for what does not exist, and follow a
+    change of the space."""
+    space = Space(a=Categorical(["u", "v"]), x=Float(0, 1, when={"a": "v"}))
+    history = begin(Problem(space))
+    for number, config in enumerate([{"a": "u"}, {"a": "v", "x": 0.5}, {"a": "v", "x": 0.2}]):
+        history = tell(history, config, float(number))
+        configs = [trial.config for trial in history.trials]
+        expected = encode_existing(Encoding(space), configs)
+        np.testing.assert_array_equal(encoded_rows(history), expected)
+    wider = Problem(Space(a=Categorical(["u", "v"]), x=Float(0, 2, when={"a": "v"})))
+    changed = history.with_events([StudyChanged(problem=wider.to_json())])
+    np.testing.assert_array_equal(encoded_rows(changed)[:, 1], [np.nan, 0.25, 0.1])
+
+
+def test_the_ranking_follows_each_report() -> None:
+    """Trials that report in any order are ranked as they are when all are ranked at once."""
+    history, rng = begin(Problem(LINE, budget=Budget("epoch", 1, 9))), np.random.default_rng(0)
+    for _ in range(12):
+        history = with_curve(history, rng.random(rng.integers(1, 9)).tolist(), granted=9)
+        if rng.random() < 0.3:
+            last = len(history.trials) - 1
+            history = history.with_events([Ended(trial=last, status="failed")])
+        ranked = [rank_trials(history, needed) for needed in (2, 4, 6)]
+        again = History.of(history.events)
+        assert ranked == [rank_trials(again, needed) for needed in (2, 4, 6)]
 
 
 def test_a_batch_spreads() -> None:

@@ -59,6 +59,22 @@ def test_mixture_against_a_plain_loop() -> None:
     np.testing.assert_allclose(mixture(x), 1 - share.sum() + share @ np.array(singles), rtol=1e-12)
 
 
+def test_continuous_columns_together_against_scipy() -> None:
+    """Narrow kernels, each with widths of its own, near and far from the ends; a column that does not
+    apply on either side counts for nothing."""
+    rng = np.random.default_rng(0)
+    x, centres = rng.random((5, 3)), np.concatenate([rng.random((6, 3)), np.eye(3)])
+    widths = rng.choice([0.01, 0.05, 0.9], size=centres.shape)
+    x[0, 1] = centres[2, 0] = centres[3, 1] = np.nan
+    low, high = -centres / widths, (1.0 - centres) / widths
+    each = truncnorm(low, high, loc=centres, scale=widths).logpdf(x[:, None, :])
+    expected = np.exp(np.nansum(each, axis=2))
+    for place in range(len(centres)):
+        one = slice(place, place + 1)
+        density = KernelDensity((CONTINUOUS,) * 3, centres[one], np.ones(1), widths[one])(x)
+        np.testing.assert_allclose(density, expected[:, place], rtol=1e-9, atol=1e-300)
+
+
 def test_it_integrates_to_one() -> None:
     """Continuous by quadrature; discrete values weigh by the width of their cells, categories
     alike."""
