@@ -21,10 +21,10 @@ TORCH = "torch==2.13.0"
 
 # Each inner tuple is one `pip install`, in order.
 REQUIREMENTS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "optuna": ((TORCH,), ("optuna>=5,<6", "scipy")),
-    "botorch": ((TORCH,), ("botorch",)),
+    "optuna": ((TORCH,), ("optuna>=5,<6", "scipy", "cmaes", "scikit-learn")),
+    "botorch": ((TORCH,), ("botorch", "scikit-learn")),
     "syne-tune": (("syne-tune[gpsearchers]==0.13.0", "numpy<1.27", "scipy<1.14"),),
-    "smac": (("smac>=2.4",),),
+    "smac": (("smac>=2.4", "scikit-learn"),),
     "training": ((TORCH,), ("scikit-learn", "--editable", str(ROOT.parent))),
     "neps": ((TORCH,), ("neural-pipeline-search", TORCH)),
 }

@@ -10,6 +10,8 @@ covers the refit and the acquisition. The proposals are saved, so that their acq
 be compared under one model. The first ask of a study is not timed. Runs in the results file are not
 repeated.
 
+``quality --problems held-out`` plays the problems of `functions/held_out_problems.py` instead.
+
 A peer is a class with the methods of `Peer`; `main` drives it.
 """
 
@@ -55,11 +57,21 @@ def load_formulas() -> ModuleType:
     return module
 
 
-def run_quality(make: MakePeer, method: str, name: str, seed: int, trials: int) -> dict[str, Any]:
+def problems_of(suite: str) -> Mapping[str, Any]:
+    """Return the formulas of a suite by name."""
+    if suite == "held-out":
+        from benchmarks.functions.held_out_problems import FORMULAS
+
+        return FORMULAS
+    return load_formulas().FORMULAS  # type: ignore[no-any-return]
+
+
+def run_quality(
+    make: MakePeer, suite: str, method: str, name: str, seed: int, trials: int
+) -> dict[str, Any]:
     """Run one study of ``trials`` evaluations of one function."""
-    formulas = load_formulas()
-    formula = formulas.FORMULAS[name]
-    recorder = formulas.Recorder(formula, seed)
+    formula = problems_of(suite)[name]
+    recorder = load_formulas().Recorder(formula, seed)
     start = time.process_time()
     peer = make(method, formula.space, seed)
     seconds = time.process_time() - start
@@ -73,8 +85,8 @@ def run_quality(make: MakePeer, method: str, name: str, seed: int, trials: int) 
         seconds += time.process_time() - start
     at = list(range(1, trials + 1))
     head = {
-        "suite": "functions",
-        "table": "functions",
+        "suite": suite,
+        "table": suite,
         "task": name,
         "method": method,
         "seed": seed,
@@ -160,7 +172,7 @@ def cells(arguments: argparse.Namespace, names: Iterable[str]) -> list[tuple[Any
         ]
     chosen = list(names) if arguments.functions == "all" else arguments.functions.split(",")
     return [
-        ("functions", name, arguments.method, seed, arguments.trials)
+        (arguments.problems, name, arguments.method, seed, arguments.trials)
         for seed in range(arguments.seeds)
         for name in chosen
     ]
@@ -172,6 +184,7 @@ def main(make: MakePeer, methods: Sequence[str]) -> None:
     parser.add_argument("suite", choices=["quality", "speed"])
     parser.add_argument("--method", choices=methods, default=methods[0])
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--problems", choices=["functions", "held-out"], default="functions")
     parser.add_argument("--functions", default="all")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--trials", type=int, default=50)
@@ -179,11 +192,11 @@ def main(make: MakePeer, methods: Sequence[str]) -> None:
     parser.add_argument("--repeats", type=int, default=5)
     arguments = parser.parse_args()
     done = finished(arguments.out)
-    for cell in cells(arguments, load_formulas().FORMULAS):
+    for cell in cells(arguments, problems_of(arguments.problems)):
         if cell in done:
             continue
         suite, name, method, seed, length = cell
         if suite == "speed":
             write(arguments.out, run_speed(make, method, length, arguments.repeats))
         else:
-            write(arguments.out, run_quality(make, method, name, seed, length))
+            write(arguments.out, run_quality(make, suite, method, name, seed, length))

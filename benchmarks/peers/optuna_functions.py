@@ -1,9 +1,11 @@
-"""Run Optuna 5 on test functions: GPSampler and TPESampler with their defaults, by ask and tell.
+"""Run Optuna 5 on test functions by ask and tell: GPSampler, TPESampler and CmaEsSampler (which needs
+the package cmaes, and draws choices at random) with their defaults.
 
 Studies are in memory. Optuna has no ordinal parameter; an ordinal is given to it as an integer
 index, which keeps its order.
 """
 
+from functools import partial
 from typing import Any
 
 import optuna
@@ -40,6 +42,7 @@ class OptunaStudy:
         samplers = {
             "optuna-gp": optuna.samplers.GPSampler,
             "optuna-tpe": optuna.samplers.TPESampler,
+            "optuna-cma": partial(optuna.samplers.CmaEsSampler, warn_independent_sampling=False),
         }
         self.study = optuna.create_study(sampler=samplers[method](seed=seed))
         self.distributions = {parameter["name"]: distribution(parameter) for parameter in space}
@@ -71,4 +74,4 @@ class OptunaStudy:
 
 
 if __name__ == "__main__":
-    main(OptunaStudy, ["optuna-gp", "optuna-tpe"])
+    main(OptunaStudy, ["optuna-gp", "optuna-tpe", "optuna-cma"])
