@@ -179,11 +179,8 @@ class DecayPrior(Prior):
         rho, and pull(dm, dB) -> gradient of the scalars."""
         mean, shape, rate, left, _ = self._numbers
         along = mean + left * decay(rho, shape, rate)[0]
-        return (
-            along,
-            self._tables(rho, rho)[1],
-            lambda dm, db: self._pull_scalars(rho, dm, db, None),
-        )
+        added = self._tables(rho, rho)[1]
+        return along, added, lambda dm, db: self._pull_scalars(rho, dm, db, None)
 
     def mean(self, x: Array) -> Array:
         mean, shape, rate, left, _ = self._numbers
@@ -237,27 +234,14 @@ class DecayPrior(Prior):
         covariance = self._combined(base.copy(), (x, x), (levels, levels), factor, added)
 
         def pull(d_mean: Array, d_covariance: Array) -> Array:
-            d_added = (
-                levels.indicator.T
-                @ (d_covariance if same is None else d_covariance * same)
-                @ levels.indicator
-            )
-            d_per_level = levels.indicator.T @ d_mean
-            if self.share == 0.0:
-                return np.concatenate(
-                    [
-                        self._pull_scalars(levels.values, d_per_level, d_added, None),
-                        pull_base(d_covariance),
-                    ]
-                )
-            d_factor = levels.indicator.T @ (d_covariance * base) @ levels.indicator
-            d_base = d_covariance * _spread(levels, factor, levels)
-            return np.concatenate(
-                [
-                    self._pull_scalars(levels.values, d_per_level, d_added, d_factor),
-                    pull_base(d_base),
-                ]
-            )
+            z = levels.indicator
+            d_shared = d_covariance if same is None else d_covariance * same
+            d_base, d_factor = d_covariance, None
+            if self.share != 0.0:
+                d_factor = z.T @ (d_covariance * base) @ z
+                d_base = d_covariance * _spread(levels, factor, levels)
+            tables = (z.T @ d_mean, z.T @ d_shared @ z, d_factor)
+            return np.concatenate([self._pull_scalars(levels.values, *tables), pull_base(d_base)])
 
         return self.mean(x), covariance, pull
 
@@ -392,13 +376,7 @@ class SharedDecayPosterior(LogPosterior):
         rho, index = np.unique(self.x[:, -1], return_inverse=True)
         return rho, np.eye(len(rho))[index]
 
-    def value_and_gradient(self, values: Array) -> tuple[float, Array]:
-        likelihood, gradient = self.likelihood_and_gradient(values)
-        density, slope = self.vector.log_density_and_gradient(values)
-        return likelihood + density, gradient + slope
-
     def likelihood_and_gradient(self, values: Array) -> tuple[float, Array]:
-        """log p(y | x) at natural values (p,), and its gradient (p,)."""
         noise, root = float(values[-1]), np.sqrt(self._counts)
         prior, (rho, z) = self.prior.with_values(values[:-1]), self._budgets
         base, pull_base = prior.base.value_and_pullback(self.x[self.first, :-1])

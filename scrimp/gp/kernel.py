@@ -5,8 +5,8 @@ functions that take the derivative of a scalar with respect to K and return its 
 respect to the parameters or the inputs. Sums and products compose the pullbacks of their parts.
 
 The meaning of the columns of x (budget, task, configuration id) is left to the kernel; `OnColumns`
-restricts a kernel to some columns. Parameters are natural values here; a fit reads encodings,
-bounds and densities from ``parameters``.
+restricts a kernel to some columns; `Mapped` is one of any map of the inputs. Parameters are natural
+values here; a fit reads encodings, bounds and densities from ``parameters``.
 
     kernel = OnColumns(Scaled(Matern52(columns[:4])), (0, 1, 2, 3)) * OnColumns(RBF(columns[4:]), (4,))
     covariance, pull = kernel.value_and_pullback(x)               # K (n, n)
@@ -18,7 +18,8 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Self, TypeVar
+from functools import cached_property
+from typing import ClassVar, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,19 +94,24 @@ def with_fields(kernel: T, **fields: object) -> T:
 
 @dataclass(frozen=True, eq=False)
 class _Pair(Kernel):
-    """Two kernels with one parameter vector: left's values, then right's."""
+    """Two kernels, combined entry by entry, with one parameter vector: left's values, then right's."""
 
     left: Kernel
     right: Kernel
-    _parameters: tuple[Hyperparameter, ...] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        both = joined_parameters(self.left.parameters, self.right.parameters, ("left", "right"))
-        object.__setattr__(self, "_parameters", both)
+    @staticmethod
+    @abstractmethod
+    def _combined(left: Array, right: Array) -> Array:
+        """Combine the values of both kernels."""
 
-    @property
+    @staticmethod
+    @abstractmethod
+    def _passed_on(d: Array, other: Array) -> Array:
+        """Return the derivative by one kernel, given that by the combination and the other's values."""
+
+    @cached_property
     def parameters(self) -> tuple[Hyperparameter, ...]:
-        return self._parameters
+        return joined_parameters(self.left.parameters, self.right.parameters, ("left", "right"))
 
     @property
     def values(self) -> Array:
@@ -121,55 +127,63 @@ class _Pair(Kernel):
         left, right = self.left.length_scales(dimension), self.right.length_scales(dimension)
         return np.fmin(left, right)
 
-
-class Sum(_Pair):
-    """k(x, x') = left(x, x') + right(x, x')."""
-
     def __call__(self, x1: Array, x2: Array) -> Array:
-        return self.left(x1, x2) + self.right(x1, x2)
+        return self._combined(self.left(x1, x2), self.right(x1, x2))
 
     def diagonal(self, x: Array) -> Array:
-        return self.left.diagonal(x) + self.right.diagonal(x)
+        return self._combined(self.left.diagonal(x), self.right.diagonal(x))
 
     def value_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
         left, pull_left = self.left.value_and_pullback(x)
         right, pull_right = self.right.value_and_pullback(x)
-        return left + right, lambda d: np.concatenate([pull_left(d), pull_right(d)])
+
+        def pull(d: Array) -> Array:
+            d_left, d_right = self._passed_on(d, right), self._passed_on(d, left)
+            return np.concatenate([pull_left(d_left), pull_right(d_right)])
+
+        return self._combined(left, right), pull
 
     def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Pullback]:
-        left, pull_left = self.left.cross_and_pullback(x1, x2)
-        right, pull_right = self.right.cross_and_pullback(x1, x2)
-        return left + right, lambda d: pull_left(d) + pull_right(d)
+        sides = self.left.cross_and_pullback(x1, x2), self.right.cross_and_pullback(x1, x2)
+        return self._pulled_to_inputs(*sides)
 
     def diagonal_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
-        left, pull_left = self.left.diagonal_and_pullback(x)
-        right, pull_right = self.right.diagonal_and_pullback(x)
-        return left + right, lambda d: pull_left(d) + pull_right(d)
+        sides = self.left.diagonal_and_pullback(x), self.right.diagonal_and_pullback(x)
+        return self._pulled_to_inputs(*sides)
+
+    def _pulled_to_inputs(
+        self, left: tuple[Array, Pullback], right: tuple[Array, Pullback]
+    ) -> tuple[Array, Pullback]:
+        """Combine values, and pullbacks to the inputs that both kernels share."""
+
+        def pull(d: Array) -> Array:
+            return left[1](self._passed_on(d, right[0])) + right[1](self._passed_on(d, left[0]))
+
+        return self._combined(left[0], right[0]), pull
+
+
+class Sum(_Pair):
+    """k(x, x') = left(x, x') + right(x, x')."""
+
+    @staticmethod
+    def _combined(left: Array, right: Array) -> Array:
+        return left + right
+
+    @staticmethod
+    def _passed_on(d: Array, other: Array) -> Array:
+        return d
 
 
 class Product(_Pair):
     """k(x, x') = left(x, x') right(x, x')."""
 
-    def __call__(self, x1: Array, x2: Array) -> Array:
-        return self.left(x1, x2) * self.right(x1, x2)
+    @staticmethod
+    def _combined(left: Array, right: Array) -> Array:
+        return left * right
 
-    def diagonal(self, x: Array) -> Array:
-        return self.left.diagonal(x) * self.right.diagonal(x)
-
-    def value_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
-        left, pull_left = self.left.value_and_pullback(x)
-        right, pull_right = self.right.value_and_pullback(x)
-        return left * right, lambda d: np.concatenate([pull_left(d * right), pull_right(d * left)])
-
-    def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Pullback]:
-        left, pull_left = self.left.cross_and_pullback(x1, x2)
-        right, pull_right = self.right.cross_and_pullback(x1, x2)
-        return left * right, lambda d: pull_left(d * right) + pull_right(d * left)
-
-    def diagonal_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
-        left, pull_left = self.left.diagonal_and_pullback(x)
-        right, pull_right = self.right.diagonal_and_pullback(x)
-        return left * right, lambda d: pull_left(d * right) + pull_right(d * left)
+    @staticmethod
+    def _passed_on(d: Array, other: Array) -> Array:
+        return d * other
 
 
 OUTPUT_SCALE = Hyperparameter("output_scale", LogNormal(0.0, 0.5), bounds=(1e-2, 1e2), initial=1.0)
@@ -186,17 +200,14 @@ class Scaled(Kernel):
     inner: Kernel
     scale_parameter: Hyperparameter = OUTPUT_SCALE
     scale: float = math.nan
-    _parameters: tuple[Hyperparameter, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if math.isnan(self.scale):
             object.__setattr__(self, "scale", self.scale_parameter.start)
-        both = joined_parameters((self.scale_parameter,), self.inner.parameters, ("outer", "inner"))
-        object.__setattr__(self, "_parameters", both)
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[Hyperparameter, ...]:
-        return self._parameters
+        return joined_parameters((self.scale_parameter,), self.inner.parameters, ("outer", "inner"))
 
     @property
     def values(self) -> Array:
@@ -246,29 +257,83 @@ class Scaled(Kernel):
         return self.scale * diagonal, lambda d: self.scale * pull(d)
 
 
+class Mapped(Kernel):
+    """k(x, x') = inner(w(x), w(x')). First parameters: those of the map w, with the values ``own``."""
+
+    inner: Kernel
+    own: Array
+
+    @property
+    @abstractmethod
+    def own_parameters(self) -> tuple[Hyperparameter, ...]:
+        """The parameters of the map."""
+
+    @abstractmethod
+    def embed(self, x: Array) -> tuple[Array, PullbackPair]:
+        """w(x) (n, f), and pull(dw) -> gradients of ``own`` and of x (n, d)."""
+
+    @cached_property
+    def parameters(self) -> tuple[Hyperparameter, ...]:
+        return joined_parameters(self.own_parameters, self.inner.parameters, ("outer", "inner"))
+
+    @property
+    def values(self) -> Array:
+        return np.concatenate([self.own, self.inner.values])
+
+    def with_values(self, values: Array) -> Self:
+        cut = len(self.own)
+        return with_fields(self, own=values[:cut], inner=self.inner.with_values(values[cut:]))
+
+    def __call__(self, x1: Array, x2: Array) -> Array:
+        embedded = self.embed(x1)[0]
+        return self.inner(embedded, embedded if x2 is x1 else self.embed(x2)[0])
+
+    def diagonal(self, x: Array) -> Array:
+        return self.inner.diagonal(self.embed(x)[0])
+
+    def value_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
+        covariance, pull = self.value_and_pullbacks(x)
+        return covariance, lambda d: pull(d)[0]
+
+    def value_and_pullbacks(self, x: Array) -> tuple[Array, PullbackPair]:
+        embedded, pull_embedded = self.embed(x)
+        covariance, pull_inner = self.inner.value_and_pullbacks(embedded)
+
+        def pull(d: Array) -> tuple[Array, Array]:
+            d_inner, d_embedded = pull_inner(d)
+            d_own, d_x = pull_embedded(d_embedded)
+            return np.concatenate([d_own, d_inner]), d_x
+
+        return covariance, pull
+
+    def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Pullback]:
+        embedded, pull_embedded = self.embed(x1)
+        covariance, pull = self.inner.cross_and_pullback(embedded, self.embed(x2)[0])
+        return covariance, lambda d: pull_embedded(pull(d))[1]
+
+    def diagonal_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
+        embedded, pull_embedded = self.embed(x)
+        diagonal, pull = self.inner.diagonal_and_pullback(embedded)
+        return diagonal, lambda d: pull_embedded(pull(d))[1]
+
+
 @dataclass(frozen=True, eq=False)
-class OnColumns(Kernel):
+class OnColumns(Mapped):
     """k(x, x') = inner(x[chosen], x'[chosen]): a kernel of some columns of the input."""
 
     inner: Kernel
     chosen: tuple[int, ...]
+    own: Array = field(init=False, repr=False, default_factory=lambda: np.empty(0))
+    own_parameters: ClassVar[tuple[Hyperparameter, ...]] = ()
 
-    @property
-    def parameters(self) -> tuple[Hyperparameter, ...]:
-        return self.inner.parameters
+    def embed(self, x: Array) -> tuple[Array, PullbackPair]:
+        def pull(d: Array) -> tuple[Array, Array]:
+            # Columns that the kernel ignores have no slope.
+            d_x = np.zeros_like(x)
+            d_x[:, self.chosen] = d
+            return self.own, d_x
 
-    @property
-    def values(self) -> Array:
-        return self.inner.values
-
-    def with_values(self, values: Array) -> "OnColumns":
-        return OnColumns(self.inner.with_values(values), self.chosen)
-
-    def __call__(self, x1: Array, x2: Array) -> Array:
-        return self.inner(x1[:, self.chosen], x2[:, self.chosen])
-
-    def diagonal(self, x: Array) -> Array:
-        return self.inner.diagonal(x[:, self.chosen])
+        return x[:, self.chosen], pull
 
     def length_scales(self, dimension: int) -> Array:
         scales = np.full(dimension, np.inf)
@@ -277,17 +342,3 @@ class OnColumns(Kernel):
 
     def value_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
         return self.inner.value_and_pullback(x[:, self.chosen])
-
-    def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Pullback]:
-        covariance, pull = self.inner.cross_and_pullback(x1[:, self.chosen], x2[:, self.chosen])
-        return covariance, lambda d: self._spread(x1, pull(d))
-
-    def diagonal_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
-        diagonal, pull = self.inner.diagonal_and_pullback(x[:, self.chosen])
-        return diagonal, lambda d: self._spread(x, pull(d))
-
-    def _spread(self, x: Array, d_chosen: Array) -> Array:
-        """Return the gradient of all columns: zero for those that the kernel ignores."""
-        d_x = np.zeros_like(x)
-        d_x[:, self.chosen] = d_chosen
-        return d_x

@@ -81,8 +81,14 @@ class LogPosterior(ABC):
         """Return the posterior given about ``size`` of the observations, spread over all of them."""
 
     @abstractmethod
+    def likelihood_and_gradient(self, values: Array) -> tuple[float, Array]:
+        """log p(y | x) at natural values (p,), and its gradient (p,)."""
+
     def value_and_gradient(self, values: Array) -> tuple[float, Array]:
         """The log of the unnormalised posterior density at values (p,), and its gradient."""
+        likelihood, gradient = self.likelihood_and_gradient(values)
+        density, slope = self.vector.log_density_and_gradient(values)
+        return likelihood + density, gradient + slope
 
     def log_density(self, values: Array) -> float:
         """The logarithm of the unnormalised posterior density at natural values (p,)."""
@@ -118,7 +124,6 @@ class HyperparameterPosterior(LogPosterior):
         return HyperparameterPosterior(self.prior, self.noise, self.x[rows], self.y[rows], noise)
 
     def likelihood_and_gradient(self, values: Array) -> tuple[float, Array]:
-        """log p(y | x) at natural values (p,), and its gradient (p,)."""
         size, fantasies = self.y.shape
         mean, covariance, pull = self.prior.with_values(values[:-1]).value_and_pullback(self.x)
         covariance.flat[:: size + 1] += values[-1] + self.known_noise
@@ -134,11 +139,6 @@ class HyperparameterPosterior(LogPosterior):
         weights.flat[:: size + 1] *= 0.5
         gradient = np.append(pull(alpha.sum(1) / fantasies, weights), weights.trace())
         return value, gradient
-
-    def value_and_gradient(self, values: Array) -> tuple[float, Array]:
-        likelihood, gradient = self.likelihood_and_gradient(values)
-        density, slope = self.vector.log_density_and_gradient(values)
-        return likelihood + density, gradient + slope
 
     def log_density(self, values: Array) -> float:
         size = len(self.x)

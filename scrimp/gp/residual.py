@@ -20,7 +20,8 @@ Intermittent Demand Forecasting for Large Inventories, 2016, describe such model
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -49,30 +50,35 @@ class ResidualMoments:
     pull: ResidualPullback
 
 
+@dataclass(frozen=True, eq=False)
 class Residual(Parametrised):
-    """A process over the steps of a training, with p parameters held as natural values."""
+    """A process over the steps of a training, with p parameters. ``natural``: their values (p,); by
+    default the starting values."""
+
+    own: ClassVar[tuple[Hyperparameter, ...]]
+    natural: Array | None = None
+
+    @property
+    def parameters(self) -> tuple[Hyperparameter, ...]:
+        return self.own
+
+    @property
+    def values(self) -> Array:
+        starts = [parameter.start for parameter in self.own]
+        return np.array(starts) if self.natural is None else self.natural
+
+    def with_values(self, values: Array) -> Self:
+        return type(self)(values)
 
     @abstractmethod
     def moments(self, steps: Array, noise: float) -> ResidualMoments:
         """Return the moments on all steps (m,), increasing, with this noise variance."""
 
 
-@dataclass(frozen=True, eq=False)
 class DecayResidual(Residual):
-    """Exponential decay with a Gamma mixture of rates; parameters shape, rate and size."""
+    """Exponential decay with a Gamma mixture of rates."""
 
-    natural: Array = field(default_factory=lambda: np.array([SHAPE.start, RATE.start, SIZE.start]))
-
-    @property
-    def values(self) -> Array:
-        return self.natural
-
-    @property
-    def parameters(self) -> tuple[Hyperparameter, ...]:
-        return (SHAPE, RATE, SIZE)
-
-    def with_values(self, values: Array) -> "DecayResidual":
-        return DecayResidual(values)
+    own = (SHAPE, RATE, SIZE)
 
     def moments(self, steps: Array, noise: float) -> ResidualMoments:
         shape, rate, size = (float(v) for v in self.values)
@@ -94,24 +100,10 @@ class DecayResidual(Residual):
         )
 
 
-@dataclass(frozen=True, eq=False)
 class InnovationResidual(Residual):
     """A power law followed backwards from the last step; parameters alpha, beta and gamma."""
 
-    natural: Array = field(
-        default_factory=lambda: np.array([POWER.start, LOG_AMPLITUDE.start, BEND.start])
-    )
-
-    @property
-    def values(self) -> Array:
-        return self.natural
-
-    @property
-    def parameters(self) -> tuple[Hyperparameter, ...]:
-        return (POWER, LOG_AMPLITUDE, BEND)
-
-    def with_values(self, values: Array) -> "InnovationResidual":
-        return InnovationResidual(values)
+    own = (POWER, LOG_AMPLITUDE, BEND)
 
     def moments(self, steps: Array, noise: float) -> ResidualMoments:
         power, log_amplitude, bend = (float(v) for v in self.values)

@@ -15,10 +15,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scrimp.gp.columns import Column
-from scrimp.gp.hyperparameters import Hyperparameter, LogNormal, joined_parameters
-from scrimp.gp.kernel import Array, Kernel, Pullback, PullbackPair, with_fields
+from scrimp.gp.hyperparameters import Hyperparameter, LogNormal
+from scrimp.gp.kernel import Array, Kernel, Mapped, PullbackPair
 
 _INPUT_MARGIN = 1e-9
 """Distance of squeezed inputs from 0 and 1."""
@@ -56,46 +57,28 @@ def kumaraswamy(
 
 
 @dataclass(frozen=True, eq=False)
-class Warped(Kernel):
+class Warped(Mapped):
     """k(x, x') = inner(w(x), w(x')). First parameters: the powers a, then b, of warped columns."""
 
     inner: Kernel
     columns: Sequence[Column]
     power: Hyperparameter = WARPING_POWER
-    _chosen: Array = field(init=False, repr=False)
-    _parameters: tuple[Hyperparameter, ...] = field(init=False, repr=False)
-    _powers: Array = field(init=False, repr=False)
+    own: Array = field(init=False, repr=False)
+    _chosen: NDArray[np.intp] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        chosen = np.array(
-            [k for k, column in enumerate(self.columns) if column.ordered], dtype=np.intp
-        )
-        own = tuple(
-            replace(self.power, name=f"{self.power.name}_{letter}", size=len(chosen))
-            for letter in "ab"
-        )
-        object.__setattr__(self, "_chosen", chosen)
-        both = joined_parameters(own, self.inner.parameters, ("outer", "inner"))
-        object.__setattr__(self, "_parameters", both)
-        object.__setattr__(self, "_powers", np.full(2 * len(chosen), self.power.start))
+        ordered = [k for k, column in enumerate(self.columns) if column.ordered]
+        object.__setattr__(self, "_chosen", np.array(ordered, dtype=np.intp))
+        object.__setattr__(self, "own", np.full(2 * len(ordered), self.power.start))
 
     @property
-    def parameters(self) -> tuple[Hyperparameter, ...]:
-        return self._parameters
+    def own_parameters(self) -> tuple[Hyperparameter, ...]:
+        name, size = self.power.name, len(self._chosen)
+        return tuple(replace(self.power, name=f"{name}_{letter}", size=size) for letter in "ab")
 
-    @property
-    def values(self) -> Array:
-        return np.concatenate([self._powers, self.inner.values])
-
-    def with_values(self, values: Array) -> "Warped":
-        cut = len(self._powers)
-        inner = self.inner.with_values(values[cut:])
-        return with_fields(self, _powers=values[:cut], inner=inner)
-
-    def warp(self, x: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
-        """w(x) (n, d), and pull(dw) -> gradients of the powers (2 c,) and of x (n, d)."""
+    def embed(self, x: Array) -> tuple[Array, PullbackPair]:
         half = len(self._chosen)
-        bent, pull_bent = kumaraswamy(x[:, self._chosen], self._powers[:half], self._powers[half:])
+        bent, pull_bent = kumaraswamy(x[:, self._chosen], self.own[:half], self.own[half:])
         warped = x.copy()
         warped[:, self._chosen] = bent
 
@@ -110,35 +93,3 @@ class Warped(Kernel):
     def length_scales(self, dimension: int) -> Array:
         """Length-scales of the inner kernel, in warped columns, which cover the same cube."""
         return self.inner.length_scales(dimension)
-
-    def __call__(self, x1: Array, x2: Array) -> Array:
-        warped = self.warp(x1)[0]
-        return self.inner(warped, warped if x2 is x1 else self.warp(x2)[0])
-
-    def diagonal(self, x: Array) -> Array:
-        return self.inner.diagonal(self.warp(x)[0])
-
-    def value_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
-        covariance, pull = self.value_and_pullbacks(x)
-        return covariance, lambda d: pull(d)[0]
-
-    def value_and_pullbacks(self, x: Array) -> tuple[Array, PullbackPair]:
-        warped, pull_warp = self.warp(x)
-        covariance, pull_inner = self.inner.value_and_pullbacks(warped)
-
-        def pull(d: Array) -> tuple[Array, Array]:
-            d_inner, d_warped = pull_inner(d)
-            d_powers, d_x = pull_warp(d_warped)
-            return np.concatenate([d_powers, d_inner]), d_x
-
-        return covariance, pull
-
-    def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Pullback]:
-        warped, pull_warp = self.warp(x1)
-        covariance, pull = self.inner.cross_and_pullback(warped, self.warp(x2)[0])
-        return covariance, lambda d: pull_warp(pull(d))[1]
-
-    def diagonal_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
-        warped, pull_warp = self.warp(x)
-        diagonal, pull = self.inner.diagonal_and_pullback(warped)
-        return diagonal, lambda d: pull_warp(pull(d))[1]

@@ -249,7 +249,7 @@ class CurvesPosterior(LogPosterior):
         part = data.select(np.array(rows, dtype=np.intp))
         return CurvesPosterior(self.model, Observed.of(part, np.array(self.model.steps)))
 
-    def value_and_gradient(self, values: Array) -> tuple[float, Array]:
+    def likelihood_and_gradient(self, values: Array) -> tuple[float, Array]:
         prior, moments = self.model.parts(values)
         reductions = self.observed.reduced(moments)
         ends = self.observed.ends(reductions)
@@ -270,8 +270,7 @@ class CurvesPosterior(LogPosterior):
         d_covariance = 0.5 * (solved @ solved.T / fantasies - inverse)
         by_curve = self._pull_curves(moments, reductions, solved, inverse.diagonal())
         gradient = np.concatenate([pull_prior(solved.sum(1) / fantasies, d_covariance), by_curve])
-        density, slope = self.vector.log_density_and_gradient(values)
-        return value + sum(each.own for each in reductions) + density, gradient + slope
+        return value + sum(each.own for each in reductions), gradient
 
     def _pull_curves(
         self, moments: ResidualMoments, reductions: list[Reduction], solved: Array, precision: Array

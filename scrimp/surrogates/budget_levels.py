@@ -320,8 +320,8 @@ class LevelsPosterior(LogPosterior):
             parts.append((slots, HyperparameterPosterior(prior, noise, x, y, known)))
         return parts
 
-    def value_and_gradient(self, values: Array) -> tuple[float, Array]:
-        total, gradient = self.vector.log_density_and_gradient(values)
+    def likelihood_and_gradient(self, values: Array) -> tuple[float, Array]:
+        total, gradient = 0.0, np.zeros(self.vector.size)
         for slots, part in self._parts:
             value, slope = part.likelihood_and_gradient(values[slots])
             total += value

@@ -19,7 +19,7 @@ Wistuba, Kadra, Grabocka, Supervising the Multi-Fidelity Race of Hyperparameter 
 2022; Wilson, Hu, Salakhutdinov, Xing, Deep Kernel Learning, 2016.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from scrimp.gp.columns import Column, Features
 from scrimp.gp.hyperparameters import Hyperparameter, Normal
-from scrimp.gp.kernel import Array, Kernel, Pullback, PullbackPair, Scaled, with_fields
+from scrimp.gp.kernel import Array, Kernel, Mapped, Pullback, PullbackPair, Scaled
 from scrimp.gp.marginal_likelihood import SearchSettings
 from scrimp.gp.process import MeanAndKernel
 from scrimp.gp.stationary import RBF
@@ -80,7 +80,7 @@ NOTHING = ObservedRows(np.zeros((0, 1)), np.zeros(0))
 
 
 @dataclass(frozen=True, eq=False)
-class DeepKernel(Kernel):
+class DeepKernel(Mapped):
     """The kernel of the module's docstring; the last of ``columns`` is the budget. ``hidden`` units,
     ``width`` features.
 
@@ -92,14 +92,14 @@ class DeepKernel(Kernel):
     curves: ObservedRows = NOTHING
     hidden: int = 32
     width: int = 16
-    inner: RBF = field(init=False, repr=False)
+    inner: Kernel = field(init=False, repr=False)
     features: Features = field(init=False, repr=False)
-    _weights: Array = field(init=False, repr=False)
+    own: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "inner", RBF((Column(),) * self.width, ard=False))
         object.__setattr__(self, "features", Features(tuple(self.columns)))
-        object.__setattr__(self, "_weights", np.zeros(sum(part.size for part in self._network)))
+        object.__setattr__(self, "own", np.zeros(sum(part.size for part in self.own_parameters)))
 
     @cached_property
     def _shapes(self) -> dict[str, tuple[int, ...]]:
@@ -114,46 +114,24 @@ class DeepKernel(Kernel):
         }
 
     @cached_property
-    def _network(self) -> tuple[Hyperparameter, ...]:
+    def own_parameters(self) -> tuple[Hyperparameter, ...]:
         """Weights with variance 2 / inputs, which keeps the variance of the activations."""
         found = []
         for name, shape in self._shapes.items():
-            spread = float(np.sqrt(2.0 / shape[0])) if len(shape) == 2 else 0.5
-            found.append(
-                Hyperparameter(
-                    name,
-                    Normal(0.0, spread),
-                    (-20.0, 20.0),
-                    "identity",
-                    int(np.prod(shape)),
-                    initial=0.0,
-                )
-            )
+            law = Normal(0.0, float(np.sqrt(2.0 / shape[0])) if len(shape) == 2 else 0.5)
+            size = int(np.prod(shape))
+            found.append(Hyperparameter(name, law, (-20.0, 20.0), "identity", size, initial=0.0))
         return tuple(found)
-
-    @cached_property
-    def parameters(self) -> tuple[Hyperparameter, ...]:
-        return (*self._network, *self.inner.parameters)
-
-    @property
-    def values(self) -> Array:
-        return np.concatenate([self._weights, self.inner.values])
-
-    def with_values(self, values: Array) -> "DeepKernel":
-        cut = len(self._weights)
-        inner = self.inner.with_values(values[cut:])
-        return with_fields(self, _weights=values[:cut], inner=inner)
 
     @property
     def _matrices(self) -> list[Array]:
         sizes = [int(np.prod(shape)) for shape in self._shapes.values()]
-        parts = np.split(self._weights, np.cumsum(sizes)[:-1])
+        parts = np.split(self.own, np.cumsum(sizes)[:-1])
         return [
             part.reshape(shape) for part, shape in zip(parts, self._shapes.values(), strict=True)
         ]
 
-    def embed(self, x: Array) -> tuple[Array, Callable[[Array], tuple[Array, Array]]]:
-        """Return features (n, width) of rows x, and pull(d) -> gradients of weights and x."""
+    def embed(self, x: Array) -> tuple[Array, PullbackPair]:
         first, first_bias, kernel, kernel_bias, second, second_bias = self._matrices
         z = self.features(x)
         before = z @ first + first_bias
@@ -166,49 +144,18 @@ class DeepKernel(Kernel):
             d_before = d_joined[:, : self.hidden] * slope
             d_pooled = d_joined[:, self.hidden :]
             d_kernel = np.einsum("ncw,nc->wc", windows, d_pooled)
-            parts = (
-                z.T @ d_before,
-                d_before.sum(0),
-                d_kernel,
-                d_pooled.sum(0),
-                joined.T @ d,
-                d.sum(0),
-            )
-            return np.concatenate([part.ravel() for part in parts]), self.features.pull(
-                d_before @ first.T
-            )
+            weights = (z.T @ d_before, d_kernel, joined.T @ d)
+            biases = (d_before.sum(0), d_pooled.sum(0), d.sum(0))
+            layers = [part.ravel() for layer in zip(weights, biases, strict=True) for part in layer]
+            return np.concatenate(layers), self.features.pull(d_before @ first.T)
 
         return joined @ second + second_bias, pull
-
-    def __call__(self, x1: Array, x2: Array) -> Array:
-        embedded = self.embed(x1)[0]
-        return self.inner(embedded, embedded if x2 is x1 else self.embed(x2)[0])
 
     def diagonal(self, x: Array) -> Array:
         return np.ones(len(x))
 
     def diagonal_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
         return np.ones(len(x)), lambda d: np.zeros_like(x)
-
-    def value_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
-        covariance, pull = self.value_and_pullbacks(x)
-        return covariance, lambda d: pull(d)[0]
-
-    def value_and_pullbacks(self, x: Array) -> tuple[Array, PullbackPair]:
-        embedded, pull_embedded = self.embed(x)
-        covariance, pull_inner = self.inner.value_and_pullbacks(embedded)
-
-        def pull(d: Array) -> tuple[Array, Array]:
-            d_inner, d_embedded = pull_inner(d)
-            d_weights, d_x = pull_embedded(d_embedded)
-            return np.concatenate([d_weights, d_inner]), d_x
-
-        return covariance, pull
-
-    def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Pullback]:
-        embedded, pull_embedded = self.embed(x1)
-        covariance, pull = self.inner.cross_and_pullback(embedded, self.embed(x2)[0])
-        return covariance, lambda d: pull_embedded(pull(d))[1]
 
 
 def _pooled(curves: Array, kernel: Array, bias: Array) -> tuple[Array, NDArray[np.float64]]:

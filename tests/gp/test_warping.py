@@ -58,7 +58,7 @@ def test_categories_are_never_warped():
     kernel = Warped(RBF(columns), columns)
     assert [parameter.size for parameter in kernel.parameters] == [2, 2, 3]
     x = np.array([[0.2, 0.5, 0.3]])
-    warped = kernel.with_values(np.array([2.0, 2.0, 0.5, 0.5, 1.0, 1.0, 1.0])).warp(x)[0]
+    warped = kernel.with_values(np.array([2.0, 2.0, 0.5, 0.5, 1.0, 1.0, 1.0])).embed(x)[0]
     assert warped[0, 1] == 0.5 and warped[0, 0] != 0.2 and warped[0, 2] != 0.3
 
 
