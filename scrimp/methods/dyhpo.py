@@ -148,16 +148,13 @@ class DyHPO(Policy):
             curves = fit_curves(race.history, race.encoding, race.levels, self.search.curves, rng)
             scores = self._scores(race, curves, race.rows(new), rng)
         except NumericalError as error:
-            below = Scheduled(
-                self._scheduler(race.history.problem),
-                MultiFidelitySuggester(CurveSearch(CurveSettings("gp_independent"))),
-            )
+            simpler = MultiFidelitySuggester(CurveSearch(CurveSettings("gp_independent")))
+            below = Scheduled(self._scheduler(race.history.problem), simpler)
             decision = below.decide(race.history, rng)
             used = decision.record.degraded or "asynchronous halving with gp_independent instead"
             text = f"{self.search.curves.model} failed ({error}); {used}"
-            return Decision(
-                decision.action, msgspec.structs.replace(decision.record, degraded=text)
-            )
+            record = msgspec.structs.replace(decision.record, degraded=text)
+            return Decision(decision.action, record)
         best = int(np.argmax(scores))
         both = scores[: len(race.paused)], scores[len(race.paused) :]
         sides = Sides(*(float(side.max()) if len(side) else None for side in both))
@@ -266,9 +263,8 @@ class _Race:
     def rows(self, new: list[Config]) -> Array:
         """Return all competitors as (x, share of the budget they would report at)."""
         full = self.levels[-1]
-        paused = with_share(
-            self._x[[trial.id for trial in self.paused]], np.array(self.next) / full
-        )
+        rows = self._x[[trial.id for trial in self.paused]]
+        paused = with_share(rows, np.array(self.next) / full)
         fresh = self.encoding.encode(new) if new else np.empty((0, self.encoding.dimension))
         return np.vstack([paused, with_share(fresh, self.levels[0] / full)])
 

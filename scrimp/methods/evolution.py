@@ -34,8 +34,8 @@ from scrimp.plugins.settings import (
     nested_settings,
     setting,
 )
-from scrimp.schedulers.scheduler import NONE_LEFT, Resume, wait_or_finish
-from scrimp.schedulers.synchronous import BracketTable, Job, SynchronousHalving, report_at
+from scrimp.schedulers.scheduler import ALL_TRIED, NONE_LEFT, Resume, wait_or_finish
+from scrimp.schedulers.synchronous import Brackets, BracketTable, Job, SynchronousHalving, report_at
 from scrimp.space.space import Pool
 from scrimp.study_log.decision_record import DecisionRecord, DrawnAtRandom, InBracket, Said
 from scrimp.study_log.events import Event
@@ -73,8 +73,7 @@ class Evolution(Policy):
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
         """Serve the oldest bracket that has work: a promotion in the first, a child in any other."""
-        shapes = self.scheduler.shapes(history.problem)
-        brackets = history.derive(BracketTable(shapes, promoting=1))
+        brackets = self._brackets(history)
         job = brackets.job()
         if job is None:
             return Decision(wait_or_finish(history, NONE_LEFT))
@@ -85,17 +84,19 @@ class Evolution(Policy):
         children = self._children(history, job, leaders, rng) if job.bracket else []
         configs = children or draw_fresh(history.derive(KNOWN), 1, rng)
         if not configs:
-            return Decision(wait_or_finish(history, "every configuration of the space was tried"))
-        start = Start(
-            configs[0], job.level, {"bracket": job.bracket, "slot": job.slot}, reason=reason
-        )
+            return Decision(wait_or_finish(history, ALL_TRIED))
+        tag = {"bracket": job.bracket, "slot": job.slot}
+        start = Start(configs[0], job.level, tag, reason=reason)
         bred = Said("a child of good trials, by differential evolution")
         return Decision(start, DecisionRecord(reason=bred if children else DrawnAtRandom()))
 
     def may_resume(self, history: History, trial: int) -> bool:
         """Return True in the first bracket, as long as the rung of the trial is not decided."""
+        return self._brackets(history).may_resume(history.trials[trial])
+
+    def _brackets(self, history: History) -> Brackets:
         shapes = self.scheduler.shapes(history.problem)
-        return history.derive(BracketTable(shapes, promoting=1)).may_resume(history.trials[trial])
+        return history.derive(BracketTable(shapes, promoting=1))
 
     def _children(
         self, history: History, job: Job, leaders: Sequence[int], rng: np.random.Generator
@@ -166,7 +167,6 @@ class _PopulationTable(Fold[Populations]):
     """The fold that keeps `Populations`."""
 
     def begin(self, problem: Problem) -> Populations:
-        del problem
         return Populations()
 
     def step(

@@ -38,7 +38,7 @@ from scrimp.plugins.settings import (
 )
 from scrimp.schedulers.asynchronous import AsynchronousHalving
 from scrimp.schedulers.rungs import draw_bracket
-from scrimp.schedulers.scheduler import NONE_LEFT, Verdict, may_add, wait_or_finish
+from scrimp.schedulers.scheduler import ALL_TRIED, NONE_LEFT, Verdict, may_add, wait_or_finish
 from scrimp.study_log.decision_record import DecisionRecord, InBracket, RungWeights
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Problem
@@ -101,7 +101,6 @@ class HyperTune(Policy):
         self.search.formula()
 
     def review(self, history: History, trial: int) -> Verdict:
-        """By stopping: end a trial that was beyond the cutoff at its newest rung."""
         return self.scheduler.review(history, trial)
 
     def informed_by(self, past: PastKnowledge) -> Policy:
@@ -121,18 +120,14 @@ class HyperTune(Policy):
         other = self._without_start(history)
         if other is not None:
             return other
-        scheduler = self.scheduler
-        default = scheduler.law(history.problem)
+        default = self.scheduler.law(history.problem)
         chance = float(rng.random())
         suggestion = self._suggestion(history, default, chance, rng)
         if not suggestion.configs:
-            return Decision(
-                wait_or_finish(history, "every configuration of the space was tried"),
-                suggestion.record,
-            )
+            return Decision(wait_or_finish(history, ALL_TRIED), suggestion.record)
         grant = suggestion.record.grant
         bracket = grant.bracket if isinstance(grant, InBracket) else draw_bracket(default, chance)
-        sample = scheduler.start(history.problem, bracket)
+        sample = self.scheduler.start(history.problem, bracket)
         start = Start(suggestion.configs[0], sample.budget, sample.tag, reason=sample.reason)
         return Decision(start, suggestion.record)
 
@@ -204,12 +199,8 @@ class HyperTune(Policy):
     def _plan(self, problem: Problem, theta: Array, shares: Array, first: float) -> Plan:
         """Return the plan that scores configurations at all rungs, mixed by the weights ``theta``
         that count; with several metrics by the expected growths of the fronts."""
-        used = [
-            (float(weight), float(share))
-            for weight, share in zip(theta, shares, strict=False)
-            if weight > self.least_weight
-        ]
-        weights, budgets = tuple(weight for weight, _ in used), [share for _, share in used]
+        counts = theta > self.least_weight
+        weights, budgets = tuple(theta[counts].tolist()), shares[: len(theta)][counts].tolist()
         formula = self.search.formula()
 
         def bind(models: Mapping[str, FittedSurrogate], context: Context) -> BoundAcquisition:
@@ -219,9 +210,8 @@ class HyperTune(Policy):
             views = tuple(AtBudget(models["loss"], share) for share in budgets)
             if self.combine == "linear":
                 return formula.bind({"loss": LinearEnsemble(weights, views)}, context)
-            return BoundMixture(
-                weights, tuple(bind_logarithm(formula, {"loss": view}, context) for view in views)
-            )
+            each = (bind_logarithm(formula, {"loss": view}, context) for view in views)
+            return BoundMixture(weights, tuple(each))
 
         return Plan(
             problem,

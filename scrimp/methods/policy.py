@@ -24,6 +24,7 @@ import numpy as np
 from scrimp.acquisition.gain_left import GainLeft
 from scrimp.json_values import Config, Json
 from scrimp.schedulers.scheduler import (
+    ALL_TRIED,
     Finish,
     Resume,
     RunToEnd,
@@ -84,7 +85,6 @@ class Policy(ABC):
 
     def informed_by(self, past: PastKnowledge) -> "Policy":
         """Return a copy informed by past studies; by default, self."""
-        del past
         return self
 
     @abstractmethod
@@ -102,18 +102,15 @@ class Policy(ABC):
     def may_resume(self, history: History, trial: int) -> bool:
         """Return False for a paused trial that can never resume, even in a study that grows; its
         checkpoints are then removed."""
-        del history, trial
         return True
 
     def review(self, history: History, trial: int) -> Verdict:
         """Decide whether this trial continues after its newest report."""
-        del history, trial
         return Verdict.CONTINUE
 
     def gain_left(self, history: History, rng: np.random.Generator) -> GainLeft | None:
         """Return the improvement that the rest of the study is expected to bring; None without a
         model of it, the default."""
-        del history, rng
         return None
 
     def forecast(
@@ -121,7 +118,6 @@ class Policy(ABC):
     ) -> "Sequence[ForecastColumn]":
         """Predict every metric, constraint and cost that the method has a model of, with the
         hyperparameters that its last decision recorded; empty without a model, the default."""
-        del history, points, rng
         return ()
 
 
@@ -134,12 +130,10 @@ class Scheduled(Policy):
 
     @property
     def chooser(self) -> Suggester:
-        """The suggester."""
         return self.suggester
 
     @property
     def learns(self) -> bool:
-        """True if the suggester starts in its own way with past studies."""
         return self.suggester.learns
 
     def informed_by(self, past: PastKnowledge) -> Policy:
@@ -151,15 +145,11 @@ class Scheduled(Policy):
         wanted = self.scheduler.next_request(history, rng)
         if not isinstance(wanted, Sample):
             return Decision(wanted)
-        request = Request(
-            wanted.budget, wanted.bracket, wanted.tag, self.scheduler.levels(history.problem)
-        )
+        levels = self.scheduler.levels(history.problem)
+        request = Request(wanted.budget, wanted.bracket, wanted.tag, levels)
         suggestion = self.suggester.suggest(history, request, 1, rng)
         if not suggestion.configs:
-            return Decision(
-                wait_or_finish(history, "every configuration of the space was tried"),
-                suggestion.record,
-            )
+            return Decision(wait_or_finish(history, ALL_TRIED), suggestion.record)
         start = Start(suggestion.configs[0], wanted.budget, wanted.tag, reason=wanted.reason)
         return Decision(start, suggestion.record)
 
@@ -184,11 +174,9 @@ class Scheduled(Policy):
         return self.suggester.gain_left(history, trials_left(history), rng)
 
     def may_resume(self, history: History, trial: int) -> bool:
-        """Return the scheduler's answer."""
         return self.scheduler.may_resume(history, trial)
 
     def review(self, history: History, trial: int) -> Verdict:
-        """Return the scheduler's verdict."""
         return self.scheduler.review(history, trial)
 
 
@@ -209,42 +197,33 @@ class WarmStarted(Policy):
         decision = self.inner.outline(history, rng)
         if not isinstance(decision.action, Start):
             return decision
-        return Decision(
-            replace(decision.action, config=dict(left[0])), DecisionRecord(reason=Recommended())
-        )
+        start = replace(decision.action, config=dict(left[0]))
+        return Decision(start, DecisionRecord(reason=Recommended()))
 
     @property
     def chooser(self) -> Suggester | None:
-        """The suggester of ``inner``."""
         return self.inner.chooser
 
     @property
     def learns(self) -> bool:
-        """Return the answer of ``inner``."""
         return self.inner.learns
 
     def informed_by(self, past: PastKnowledge) -> Policy:
-        """Return a copy whose ``inner`` is informed by past studies."""
         return replace(self, inner=self.inner.informed_by(past))
 
     def outline(self, history: History, rng: np.random.Generator) -> Decision:
-        """Return the answer of ``inner``."""
         return self.inner.outline(history, rng)
 
     def gain_left(self, history: History, rng: np.random.Generator) -> GainLeft | None:
-        """Return the answer of ``inner``."""
         return self.inner.gain_left(history, rng)
 
     def may_resume(self, history: History, trial: int) -> bool:
-        """Return the answer of ``inner``."""
         return self.inner.may_resume(history, trial)
 
     def forecast(
         self, history: History, points: ForecastPoints, rng: np.random.Generator
     ) -> "Sequence[ForecastColumn]":
-        """The forecast of ``inner``."""
         return self.inner.forecast(history, points, rng)
 
     def review(self, history: History, trial: int) -> Verdict:
-        """Return the answer of ``inner``."""
         return self.inner.review(history, trial)

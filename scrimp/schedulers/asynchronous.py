@@ -58,13 +58,11 @@ class _BracketSpending(Fold[dict[int, float]]):
     """The budget that the trials of each bracket have used or been granted."""
 
     def begin(self, problem: Problem) -> dict[int, float]:
-        del problem
         return {}
 
     def step(
         self, state: dict[int, float], event: Event, before: Trial | None, trial: Trial | None
     ) -> None:
-        del event
         if trial is not None and trial is not before:
             bracket = trial.bracket or 0
             change = _used(trial) - (0.0 if before is None else _used(before))
@@ -122,7 +120,6 @@ class AsynchronousHalving(Scheduler):
             )
 
     def levels(self, problem: Problem) -> Levels:
-        """Return the rungs and the full budget."""
         return halving_levels(problem.budget, self.reduction, self.increment)
 
     def rungs(self, history: History, bracket: int = 0) -> Rungs:

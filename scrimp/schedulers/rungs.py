@@ -186,13 +186,11 @@ class Rungs:
     """The state of a `RungTable`. Callers must not change it."""
 
     def __init__(self, table: "RungTable", several: bool = False) -> None:
-        self.least = table.least
-        self.average = table.average
+        self.table = table
         self.several = several
         fewest = table.fewest or (0,) * len(table.quantiles)
         pairs = zip(table.levels, table.quantiles, fewest, strict=False)
         self.rungs = [Rung(level, quantile, table.rule, few) for level, quantile, few in pairs]
-        self.compare = table.compare
         self.among_ended = table.among == "ended"
         # Trials whose losses others are compared with, if only ended ones count.
         self._counted: set[int] = set()
@@ -208,7 +206,7 @@ class Rungs:
             rung = self.rungs[index]
             if rung.waiting:
                 loss, trial = rung.waiting[-1]
-                if rung.passes(-loss, self.least):
+                if rung.passes(-loss, self.table.least):
                     return -trial, index + 1
         return None
 
@@ -234,9 +232,9 @@ class Rungs:
                 insort(self.rungs[index].losses, loss)
             index += 1
         loss = entries[-1]
-        best = self.compare == "best" and not self.several
+        best = self.table.compare == "best" and not self.several
         judged = min(point.standing for point in trial.curve) if best else loss
-        if self.rungs[index - 1].passes(judged, self.least) is False:
+        if self.rungs[index - 1].passes(judged, self.table.least) is False:
             self._stopped.add(trial.id)
 
     def settle(self, trial: Trial) -> None:
@@ -293,14 +291,14 @@ class Rungs:
         of all reports in every metric."""
         last = trial.curve[-1]
         known = [point.counted for point in trial.curve if point.feasible and point.counted]
-        if not self.average or not known:
+        if not self.table.average or not known:
             return last
         alike = [losses for losses in known if len(losses) == len(known[-1])]
         means = tuple(sum(column) / len(alike) for column in zip(*alike, strict=True))
         return replace(last, counted=means)
 
     def _loss(self, trial: Trial) -> float:
-        if not self.average:
+        if not self.table.average:
             return trial.curve[-1].standing
         known = [point.standing for point in trial.curve if point.feasible or point.loss is None]
         standings = known or [point.standing for point in trial.curve]
@@ -332,11 +330,9 @@ class RungTable(Fold[Rungs]):
     among: str = "all"
 
     def begin(self, problem: Problem) -> Rungs:
-        """Start without trials."""
         return Rungs(self, problem.several)
 
     def step(self, state: Rungs, event: Event, before: Trial | None, trial: Trial | None) -> None:
-        """Process one event."""
         if before is None or trial is None or trial is before:
             return
         if self.bracket is not None and _first_rung(trial) != self.bracket:

@@ -85,15 +85,15 @@ class Scheduler(ABC):
     def may_resume(self, history: History, trial: int) -> bool:
         """True if this paused trial may ever be resumed, in a study that may still grow; otherwise its
         checkpoints are removed."""
-        del history, trial
         return True
 
-    @abstractmethod
     def review(self, history: History, trial: int) -> Verdict:
-        """Decide whether this trial continues, as of its latest report."""
+        """Decide whether this trial continues, as of its latest report; by default, it does."""
+        return Verdict.CONTINUE
 
 
 NONE_LEFT = "no further configuration may be added and none can be promoted"
+ALL_TRIED = "every configuration of the space was tried"
 
 
 def may_add(history: History) -> bool:
@@ -129,13 +129,6 @@ class RunToEnd(Scheduler):
     """Every trial gets the full budget at once."""
 
     def next_request(self, history: History, rng: np.random.Generator) -> Request:
-        """Request a new configuration while one may be added."""
-        del rng
         if may_add(history):
             return Sample(history.problem.full_budget)
         return wait_or_finish(history, "no further configuration may be added")
-
-    def review(self, history: History, trial: int) -> Verdict:
-        """Never stop a trial."""
-        del history, trial
-        return Verdict.CONTINUE

@@ -37,7 +37,6 @@ from scrimp.schedulers.scheduler import (
     Resume,
     Sample,
     Scheduler,
-    Verdict,
     wait_or_finish,
 )
 from scrimp.study_log.decision_record import InBracket
@@ -86,18 +85,13 @@ class Bracket:
             return Job(self.number, self.rung, len(self.members), self.level)
         return None
 
-    def update(self, trial: Trial, added: bool, may_add: bool) -> None:
-        """Process a changed trial, and move to the next rung if this one is complete."""
-        if added or trial.id in self.members:
-            self._look_at(trial)
-            self.advance(may_add)
-
-    def _look_at(self, trial: Trial) -> None:
+    def look_at(self, trial: Trial) -> None:
+        """Note the trial in its slot, with its result once it got to the level, or never will."""
         self.members[trial.id] = trial
         self.waiting.pop(trial.id, None)
         # A failed trial that is retried has a result.
         self.results.pop(trial.id, None)
-        if _is_settled(trial, self.level):
+        if trial.finished or trial.budget >= self.level:
             failed = trial.status in ("failed", "stopped")
             self.results[trial.id] = None if failed else report_at(trial, self.level)
         elif trial.status == "paused":
@@ -127,7 +121,7 @@ class Bracket:
         if not self.fresh:
             self.size = len(self.leaders)
             for trial in self.leaders:
-                self._look_at(members[trial])
+                self.look_at(members[trial])
 
 
 class Brackets:
@@ -176,29 +170,24 @@ class Brackets:
         """Process a changed trial."""
         self._count += added
         number = trial.bracket
-        if number is not None:
-            bracket = self._bracket(number) if added else self.running.get(number)
-            if bracket is not None:
-                bracket.update(trial, added, self.may_add)
-                self._drop(bracket)
+        if added and number is not None and number > self._newest:
+            self._newest = number
+            fresh = number >= self._table.promoting
+            self.running[number] = Bracket(number, self._shape(number), fresh)
+        bracket = None if number is None else self.running.get(number)
+        if bracket is not None and (added or trial.id in bracket.members):
+            bracket.look_at(trial)
+            self._advance(bracket, self.may_add)
         if added and not self.may_add:
             self.close()
-
-    def _bracket(self, number: int) -> Bracket | None:
-        if number > self._newest:
-            self._newest = number
-            self.running[number] = Bracket(
-                number, self._shape(number), number >= self._table.promoting
-            )
-        return self.running.get(number)
 
     def close(self) -> None:
         """Complete the rungs that would have waited for further configurations."""
         for bracket in list(self.running.values()):
-            bracket.advance(False)
-            self._drop(bracket)
+            self._advance(bracket, False)
 
-    def _drop(self, bracket: Bracket) -> None:
+    def _advance(self, bracket: Bracket, may_add: bool) -> None:
+        bracket.advance(may_add)
         if bracket.over:
             del self.running[bracket.number]
 
@@ -211,14 +200,11 @@ class BracketTable(Fold[Brackets]):
     promoting: float = math.inf
 
     def begin(self, problem: Problem) -> Brackets:
-        """Start without brackets."""
-        del problem
         return Brackets(self)
 
     def step(
         self, state: Brackets, event: Event, before: Trial | None, trial: Trial | None
     ) -> None:
-        """Process one event."""
         if trial is not None and trial is not before:
             state.update(trial, added=before is None)
         elif isinstance(event, StudyChanged):
@@ -236,11 +222,6 @@ def report_at(trial: Trial, level: float) -> Observation | None:
     return trial.curve[min(place, len(trial.curve) - 1)]
 
 
-def _is_settled(trial: Trial, level: float) -> bool:
-    """True if the result of the trial at ``level`` is known: it got there, or never will."""
-    return trial.finished or trial.budget >= level
-
-
 @dataclass(frozen=True)
 class SynchronousHalving(Scheduler):
     """``brackets`` brackets in turn (None: one per level); one trial in ``reduction`` is promoted.
@@ -256,7 +237,6 @@ class SynchronousHalving(Scheduler):
         check_settings(self)
 
     def levels(self, problem: Problem) -> Levels:
-        """Return the rungs and the full budget."""
         return halving_levels(problem.budget, self.reduction)
 
     def shapes(self, problem: Problem) -> tuple[Shape, ...]:
@@ -267,7 +247,6 @@ class SynchronousHalving(Scheduler):
 
     def next_request(self, history: History, rng: np.random.Generator) -> Request:
         """Return a job of the oldest bracket that has one, else of a new bracket."""
-        del rng
         shapes = self.shapes(history.problem)
         job = history.derive(BracketTable(shapes)).job()
         if job is None:
@@ -279,11 +258,5 @@ class SynchronousHalving(Scheduler):
 
     def may_resume(self, history: History, trial: int) -> bool:
         """True as long as the rung of the trial is not decided."""
-        return history.derive(BracketTable(self.shapes(history.problem))).may_resume(
-            history.trials[trial]
-        )
-
-    def review(self, history: History, trial: int) -> Verdict:
-        """Never stop a trial: trials pause at the end of their grant."""
-        del history, trial
-        return Verdict.CONTINUE
+        brackets = history.derive(BracketTable(self.shapes(history.problem)))
+        return brackets.may_resume(history.trials[trial])

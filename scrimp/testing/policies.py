@@ -317,8 +317,6 @@ class UniformSuggester(Suggester):
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
-        """Draw ``count`` configurations at random."""
-        del request
         return Suggestion(tuple(history.problem.space.sample(count, rng)))
 
 
