@@ -19,6 +19,7 @@ Search, 2020. Swersky, Snoek, Adams, Freeze-Thaw Bayesian Optimization, 2014.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -101,10 +102,7 @@ class InverseLargest(Kernel):
     """
 
     folds: float = 1.0
-
-    @property
-    def parameters(self) -> tuple[Hyperparameter, ...]:
-        return ()
+    parameters: ClassVar[tuple[Hyperparameter, ...]] = ()
 
     @property
     def values(self) -> Array:

@@ -130,7 +130,7 @@ class HyperparameterPosterior(LogPosterior):
         factor = cholesky_in_place(covariance.T)
         residual = self.y - mean[:, None]
         alpha = solve(factor, residual)
-        value = _gaussian_log_density(factor, residual, alpha)
+        value = gaussian_log_density(factor, residual, alpha)
         # Applied to symmetric matrices, the lower triangle of alpha alpha^T - K^-1 with half its
         # diagonal equals half of the whole matrix, so the upper triangle is never filled.
         weights = blas.dsyrk(
@@ -147,11 +147,11 @@ class HyperparameterPosterior(LogPosterior):
         covariance.flat[:: size + 1] += values[-1] + self.known_noise
         factor = cholesky_in_place(covariance.T)
         residual = self.y - prior.mean(self.x)[:, None]
-        likelihood = _gaussian_log_density(factor, residual, solve(factor, residual))
+        likelihood = gaussian_log_density(factor, residual, solve(factor, residual))
         return likelihood + self.vector.log_density_and_gradient(values)[0]
 
 
-def _gaussian_log_density(factor: Array, residual: Array, alpha: Array) -> float:
+def gaussian_log_density(factor: Array, residual: Array, alpha: Array) -> float:
     """log N(residual; 0, K), averaged over the columns of the residual (n, F)."""
     size, fantasies = residual.shape
     squares = float(np.vdot(residual, alpha)) / fantasies
@@ -188,14 +188,12 @@ def maximum_a_posteriori(
         part = posterior.part(settings.race_rows)
         # A part may be larger than asked for, and must not be divided again.
         once = replace(settings, race_rows=max(settings.race_rows, part.size))
-        starts = [
-            max((starts[0], maximum_a_posteriori(part, starts, once)), key=posterior.log_density)
-        ]
+        found = maximum_a_posteriori(part, starts, once)
+        starts = [max((starts[0], found), key=posterior.log_density)]
     best_value, best = _NO_FACTOR, starts[0]
+    share = settings.tolerance / max(posterior.size, 1)
+    rule = _StoppingRule(share, iterations=settings.iterations)
     for start in starts:
-        rule = _StoppingRule(
-            settings.tolerance / max(posterior.size, 1), iterations=settings.iterations
-        )
         value, found = _climb(posterior, start, rule, np.ones(len(start)))
         if value < best_value:
             best_value, best = value, found
@@ -262,11 +260,10 @@ def _climb(
     lower, upper = vector.encode(vector.lower), vector.encode(vector.upper)
     turned, begin = basis.ndim == 2, vector.encode(start)
     first = np.zeros(len(begin)) if turned else begin / basis
-    box = (
-        np.stack([lower, upper], axis=1) / basis[:, None]
-        if not turned
-        else [(-_DIRECTION_BOUND, _DIRECTION_BOUND)] * len(begin)
-    )
+    if turned:
+        box = np.full((len(begin), 2), [-_DIRECTION_BOUND, _DIRECTION_BOUND])
+    else:
+        box = np.stack([lower, upper], axis=1) / basis[:, None]
     level: float | None = None if rule.gain is not None else 0.0
 
     def encoded(coordinates: Array) -> Array:
@@ -289,12 +286,8 @@ def _climb(
         inside = (lower < place) & (place < upper)
         return -value - level, -((slopes * inside) @ basis if turned else slopes * basis)
 
-    options = {
-        "maxiter": rule.iterations,
-        "maxfun": rule.evaluations,
-        "ftol": rule.share,
-        "gtol": 1e-3,
-    }
+    limits = {"maxiter": rule.iterations, "maxfun": rule.evaluations}
+    options = {**limits, "ftol": rule.share, "gtol": 1e-3}
     found = minimize(objective, first, jac=True, method="L-BFGS-B", bounds=box, options=options)
     value = float(found.fun) + (level or 0.0)
     return value, vector.decode(encoded(found.x))

@@ -55,16 +55,11 @@ class Residual(Parametrised):
     """A process over the steps of a training, with p parameters. ``natural``: their values (p,); by
     default the starting values."""
 
-    own: ClassVar[tuple[Hyperparameter, ...]]
     natural: Array | None = None
 
     @property
-    def parameters(self) -> tuple[Hyperparameter, ...]:
-        return self.own
-
-    @property
     def values(self) -> Array:
-        starts = [parameter.start for parameter in self.own]
+        starts = [parameter.start for parameter in self.parameters]
         return np.array(starts) if self.natural is None else self.natural
 
     def with_values(self, values: Array) -> Self:
@@ -78,7 +73,7 @@ class Residual(Parametrised):
 class DecayResidual(Residual):
     """Exponential decay with a Gamma mixture of rates."""
 
-    own = (SHAPE, RATE, SIZE)
+    parameters: ClassVar[tuple[Hyperparameter, ...]] = (SHAPE, RATE, SIZE)
 
     def moments(self, steps: Array, noise: float) -> ResidualMoments:
         shape, rate, size = (float(v) for v in self.values)
@@ -103,7 +98,7 @@ class DecayResidual(Residual):
 class InnovationResidual(Residual):
     """A power law followed backwards from the last step; parameters alpha, beta and gamma."""
 
-    own = (POWER, LOG_AMPLITUDE, BEND)
+    parameters: ClassVar[tuple[Hyperparameter, ...]] = (POWER, LOG_AMPLITUDE, BEND)
 
     def moments(self, steps: Array, noise: float) -> ResidualMoments:
         power, log_amplitude, bend = (float(v) for v in self.values)

@@ -41,7 +41,12 @@ from scrimp.gp.cholesky import (
     solve_lower,
 )
 from scrimp.gp.hyperparameters import ParameterVector
-from scrimp.gp.marginal_likelihood import LogPosterior, SearchSettings, maximum_a_posteriori
+from scrimp.gp.marginal_likelihood import (
+    LogPosterior,
+    SearchSettings,
+    gaussian_log_density,
+    maximum_a_posteriori,
+)
 from scrimp.gp.process import Prior
 from scrimp.gp.residual import Residual, ResidualMoments
 from scrimp.json_values import Json
@@ -110,12 +115,8 @@ class Observed:
     def of(data: Data, steps: Array) -> "Observed":
         """Sort rows (x, share) by configuration and step."""
         index: dict[bytes, int] = {}
-        curve = np.array(
-            [
-                index.setdefault(row.tobytes(), len(index))
-                for row in np.ascontiguousarray(data.x[:, :-1])
-            ]
-        )
+        configs = np.ascontiguousarray(data.x[:, :-1])
+        curve = np.array([index.setdefault(row.tobytes(), len(index)) for row in configs])
         step = nearest_level(steps, data.x)
         order = np.lexsort((step, curve))
         bounds = np.flatnonzero(np.diff(curve[order], prepend=-1, append=len(index)))
@@ -149,11 +150,8 @@ class Observed:
             size, count, fantasies = curves.shape
             squares = float((rest * (curves - ends)).sum()) / fantasies
             constant = log_determinant(factor) + math.log(precision) + (size - 1) * LOG_TWO_PI
-            reductions.append(
-                Reduction(
-                    factor, weights, precision, ends, rest, -0.5 * (squares + count * constant)
-                )
-            )
+            own = -0.5 * (squares + count * constant)
+            reductions.append(Reduction(factor, weights, precision, ends, rest, own))
         return reductions
 
     def ends(self, reductions: list[Reduction]) -> Data:
@@ -243,10 +241,8 @@ class CurvesPosterior(LogPosterior):
         chosen = self.observed.configs[np.linspace(0, count - 1, kept).astype(np.intp)]
         keys = {row.tobytes() for row in chosen}
         data = self.observed.data
-        rows = [
-            k for k, row in enumerate(np.ascontiguousarray(data.x[:, :-1])) if row.tobytes() in keys
-        ]
-        part = data.select(np.array(rows, dtype=np.intp))
+        configs = np.ascontiguousarray(data.x[:, :-1])
+        part = data.select(np.array([row.tobytes() in keys for row in configs]))
         return CurvesPosterior(self.model, Observed.of(part, np.array(self.model.steps)))
 
     def likelihood_and_gradient(self, values: Array) -> tuple[float, Array]:
@@ -262,11 +258,7 @@ class CurvesPosterior(LogPosterior):
         residual = ends.y - mean[:, None]
         solved = solve(factor, residual)
         fantasies = solved.shape[1]
-        value = -0.5 * (
-            float(np.vdot(residual, solved)) / fantasies
-            + log_determinant(factor)
-            + len(ends) * LOG_TWO_PI
-        )
+        value = gaussian_log_density(factor, residual, solved)
         d_covariance = 0.5 * (solved @ solved.T / fantasies - inverse)
         by_curve = self._pull_curves(moments, reductions, solved, inverse.diagonal())
         gradient = np.concatenate([pull_prior(solved.sum(1) / fantasies, d_covariance), by_curve])
@@ -289,9 +281,8 @@ class CurvesPosterior(LogPosterior):
             flat = alpha.reshape(len(u), -1)
             inverse = inverse_lower(reduction.factor)
             inverse += np.tril(inverse, -1).T
-            block = (
-                flat @ flat.T / fantasies - len(group.curves) * inverse + variance * np.outer(u, u)
-            )
+            block = flat @ flat.T / fantasies - len(group.curves) * inverse
+            block += variance * np.outer(u, u)
             d_observed[np.ix_(group.steps, group.steps)] += 0.5 * block
             d_mean[group.steps] += flat.sum(1) / fantasies
         gradient, d_noise = moments.pull(d_mean, d_observed)
@@ -342,9 +333,8 @@ class FittedAdditiveCurves(FittedSurrogate):
         latent = self.moments.latent
         shift, variance = np.zeros(len(x)), latent[step, step]
         ids: dict[bytes, int] = dict(self.observed.index)
-        curve = np.array(
-            [ids.setdefault(row.tobytes(), len(ids)) for row in np.ascontiguousarray(x[:, :-1])]
-        )
+        configs = np.ascontiguousarray(x[:, :-1])
+        curve = np.array([ids.setdefault(row.tobytes(), len(ids)) for row in configs])
         roots: dict[int, Array] = {}
         for k in np.flatnonzero(curve < len(self.observed.configs)):
             number, place = self._group_of[int(curve[k])]
@@ -384,9 +374,8 @@ class FittedAdditiveCurves(FittedSurrogate):
         variance = prior.variance(configs) + own.variance - np.einsum("ij,ij->j", reduced, reduced)
         covariance = None
         if joint:
-            covariance = (
-                prior.covariance(configs, configs) + self._own_covariance(own) - reduced.T @ reduced
-            )
+            covariance = prior.covariance(configs, configs) + self._own_covariance(own)
+            covariance -= reduced.T @ reduced
         return Posterior(mean, np.maximum(variance, 0.0), covariance)
 
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
@@ -404,9 +393,8 @@ class FittedAdditiveCurves(FittedSurrogate):
         def pull(d_mean: Array, d_variance: Array) -> Array:
             solved = multiply_lower(self.ends.inverse_factor, reduced, transposed=True).T
             d_cross = d_mean @ self.ends.alpha.T - 2.0 * d_variance[:, None] * solved
-            return np.column_stack(
-                [pull_prior(d_mean.sum(1), d_variance, d_cross), np.zeros(len(x))]
-            )
+            d_configs = pull_prior(d_mean.sum(1), d_variance, d_cross)
+            return np.column_stack([d_configs, np.zeros(len(x))])
 
         return Posterior(mean, np.maximum(variance, 0.0)), pull
 
@@ -420,9 +408,7 @@ class FittedAdditiveCurves(FittedSurrogate):
     @property
     def log_marginal_likelihood(self) -> float:
         """log p(y), averaged over fantasies."""
-        return self.ends.log_marginal_likelihood + sum(
-            reduction.own for reduction in self.reductions
-        )
+        return self.ends.log_marginal_likelihood + sum(each.own for each in self.reductions)
 
 
 @dataclass(frozen=True, eq=False)

@@ -70,6 +70,7 @@ from scrimp.surrogates.surrogate import (
     Posterior,
     PosteriorPullback,
     Surrogate,
+    SurrogateView,
     as_columns,
 )
 
@@ -85,59 +86,36 @@ def nearest_level(levels: Array, x: Array) -> NDArray[np.intp]:
 
 
 @dataclass(frozen=True, eq=False)
-class AtBudget(FittedSurrogate):
-    """``whole`` at the budget ``share``."""
+class AtBudget(SurrogateView):
+    """``inner`` at the budget ``share``."""
 
-    whole: FittedSurrogate
+    inner: FittedSurrogate
     share: float
 
     @property
-    def data(self) -> Data:
-        return self.whole.data
-
-    @property
     def length_scales(self) -> Array:
-        return self.whole.length_scales[:-1]
-
-    @property
-    def noise_variance(self) -> float:
-        return self.whole.noise_variance
-
-    @property
-    def state(self) -> JsonObject:
-        return self.whole.state
+        return self.inner.length_scales[:-1]
 
     @property
     def members(self) -> tuple[FittedSurrogate, ...]:
-        return tuple(AtBudget(member, self.share) for member in self.whole.members)
+        return tuple(AtBudget(member, self.share) for member in self.inner.members)
 
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
-        return self.whole.posterior(with_share(x, self.share), joint=joint)
+        return self.inner.posterior(with_share(x, self.share), joint=joint)
 
     def mean(self, x: Array) -> Array:
-        return self.whole.mean(with_share(x, self.share))
+        return self.inner.mean(with_share(x, self.share))
 
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
-        posterior, pull = self.whole.posterior_and_pullback(with_share(x, self.share))
+        posterior, pull = self.inner.posterior_and_pullback(with_share(x, self.share))
         return posterior, lambda d_mean, d_variance: pull(d_mean, d_variance)[:, :-1]
 
     def condition(self, data: Data) -> "AtBudget":
-        return AtBudget(
-            self.whole.condition(Data(with_share(data.x, self.share), data.y, data.noise)),
-            self.share,
-        )
+        here = Data(with_share(data.x, self.share), data.y, data.noise)
+        return AtBudget(self.inner.condition(here), self.share)
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
-        return self.whole.sample(with_share(x, self.share), count, rng)
-
-    def model_units(self, data: Data) -> Data:
-        return self.whole.model_units(data)
-
-    def target_units(self, values: Array) -> Array:
-        return self.whole.target_units(values)
-
-    def target_slope(self, values: Array) -> Array:
-        return self.whole.target_slope(values)
+        return self.inner.sample(with_share(x, self.share), count, rng)
 
 
 MIN_OBSERVATIONS_TO_COMPARE = 6
@@ -263,9 +241,11 @@ class IndependentGPs(Surrogate):
         check_finite(data)
         return LevelsPosterior(self, data)
 
-    def level_of(self, x: Array) -> NDArray[np.intp]:
-        """Return the index of the nearest level for each row."""
-        return nearest_level(np.array(self.levels), x)
+    def by_level(self, x: Array) -> Iterator[tuple[int, NDArray[np.intp]]]:
+        """Yield the index of each level that is nearest to some rows, and these rows."""
+        levels = nearest_level(np.array(self.levels), x)
+        for level in np.unique(levels):
+            yield int(level), np.flatnonzero(levels == level)
 
     def slots(self, level: int) -> NDArray[np.intp]:
         """Return the indices of a level's mean, scale, kernel parameters and noise variance in the
@@ -312,7 +292,8 @@ class LevelsPosterior(LogPosterior):
     def _parts(self) -> list[tuple[NDArray[np.intp], HyperparameterPosterior]]:
         noise = replace(NOISE, size=1)
         parts = []
-        for level, part in _by_level(self.data, self.model.level_of(self.data.x)):
+        for level, rows in self.model.by_level(self.data.x):
+            part = self.data.select(rows)
             known = 0.0 if part.noise is None else part.noise
             slots = self.model.slots(level)
             prior = self.model.level_prior(self.vector.initial[slots[:-1]])
@@ -327,12 +308,6 @@ class LevelsPosterior(LogPosterior):
             total += value
             gradient[slots] += slope
         return total, gradient
-
-
-def _by_level(data: Data, levels: NDArray[np.intp]) -> Iterator[tuple[int, Data]]:
-    """Yield the observations of each level that has some."""
-    for level in np.unique(levels):
-        yield int(level), data.select(np.flatnonzero(levels == level))
 
 
 @dataclass(frozen=True, eq=False)
@@ -373,11 +348,6 @@ class FittedIndependentGPs(FittedSurrogate):
         """Return the prior of a level."""
         return self.model.level_prior(self.values[self.model.slots(level)[:-1]])
 
-    def _groups(self, x: Array) -> Iterator[tuple[int, NDArray[np.intp]]]:
-        levels = self.model.level_of(x)
-        for level in np.unique(levels):
-            yield int(level), np.flatnonzero(levels == level)
-
     def _part(self, level: int, x: Array, joint: bool) -> Posterior:
         """Return the posterior of one level at configurations (k, d)."""
         if level in self.parts:
@@ -389,7 +359,7 @@ class FittedIndependentGPs(FittedSurrogate):
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
         mean, variance = np.empty((len(x), self.fantasies)), np.empty(len(x))
         covariance = np.zeros((len(x), len(x))) if joint else None
-        for level, rows in self._groups(x):
+        for level, rows in self.model.by_level(x):
             part = self._part(level, x[rows, :-1], joint)
             mean[rows], variance[rows] = part.mean, part.variance
             if covariance is not None:
@@ -399,7 +369,7 @@ class FittedIndependentGPs(FittedSurrogate):
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
         mean, variance = np.empty((len(x), self.fantasies)), np.empty(len(x))
         pulls = []
-        for level, rows in self._groups(x):
+        for level, rows in self.model.by_level(x):
             if level not in self.parts:
                 # A constant mean and a stationary kernel have no slope.
                 part = self._part(level, x[rows, :-1], False)
@@ -419,8 +389,9 @@ class FittedIndependentGPs(FittedSurrogate):
     def condition(self, data: Data) -> "FittedIndependentGPs":
         parts = dict(self.parts)
         fantasies = as_columns(data.y).shape[1]
-        for level, part in _by_level(data, self.model.level_of(data.x)):
-            here = Data(part.x[:, :-1], part.y, part.noise)
+        for level, rows in self.model.by_level(data.x):
+            here = data.select(rows)
+            here = Data(here.x[:, :-1], here.y, here.noise)
             if level in parts:
                 parts[level] = parts[level].condition(here)
             else:
@@ -435,7 +406,7 @@ class FittedIndependentGPs(FittedSurrogate):
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
         draws = np.empty((count, len(x)))
-        for level, rows in self._groups(x):
+        for level, rows in self.model.by_level(x):
             configs = x[rows, :-1]
             scale = float(self.prior(level).variance(configs).mean())
             draws[:, rows] = joint_draws(self._part(level, configs, True), scale, count, rng)

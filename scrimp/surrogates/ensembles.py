@@ -133,12 +133,9 @@ class PosteriorEnsemble(Surrogate):
         posterior, vector = self.model.hyperparameter_posterior(data), self.model.vector
         last = [] if start is None else _members(start)[-1:]
         recorded = vector.from_json(last[0].get("parameters")) if last else None
-        begin = (
-            vector.from_json(self.model.fit(data, rng).state["parameters"])
-            if recorded is None
-            else recorded
-        )
-        assert begin is not None
+        if recorded is None:
+            recorded = vector.from_json(self.model.fit(data, rng).state["parameters"])
+        assert recorded is not None
         lower, upper = vector.encode(vector.lower), vector.encode(vector.upper)
 
         def log_density(coordinates: Array) -> float:
@@ -150,7 +147,7 @@ class PosteriorEnsemble(Surrogate):
             except NumericalError:
                 return -np.inf
 
-        chain = slice_sample(log_density, vector.encode(begin), rng, self.sampling)
+        chain = slice_sample(log_density, vector.encode(recorded), rng, self.sampling)
         states = [record_of(vector, vector.decode(point), len(data)) for point in chain]
         return self.restore(data, {"members": states})
 
@@ -166,15 +163,10 @@ def _members(state: JsonObject) -> list[JsonObject]:
     return [member for member in list_at(state, "members") if isinstance(member, Mapping)]
 
 
-@dataclass(frozen=True, eq=False)
-class FittedEnsemble(FittedSurrogate):
-    """A mixture of models; the posterior has its first two moments."""
+class _Several(FittedSurrogate):
+    """Several models of the same inputs: data and units of the first, numbers of the last."""
 
     models: tuple[FittedSurrogate, ...]
-
-    @property
-    def members(self) -> tuple[FittedSurrogate, ...]:
-        return self.models
 
     @property
     def data(self) -> Data:
@@ -187,6 +179,17 @@ class FittedEnsemble(FittedSurrogate):
     @property
     def noise_variance(self) -> float:
         return self.models[-1].noise_variance
+
+
+@dataclass(frozen=True, eq=False)
+class FittedEnsemble(_Several):
+    """A mixture of models; the posterior has its first two moments."""
+
+    models: tuple[FittedSurrogate, ...]
+
+    @property
+    def members(self) -> tuple[FittedSurrogate, ...]:
+        return self.models
 
     @property
     def state(self) -> JsonObject:
@@ -208,9 +211,8 @@ class FittedEnsemble(FittedSurrogate):
         return posterior, pull
 
     def mean(self, x: Array) -> Array:
-        return np.asarray(
-            np.mean([model.mean(x) for model in self.models], axis=0), dtype=np.float64
-        )
+        means = [model.mean(x) for model in self.models]
+        return np.asarray(np.mean(means, axis=0), dtype=np.float64)
 
     def condition(self, data: Data) -> "FittedEnsemble":
         return FittedEnsemble(tuple(model.condition(data) for model in self.models))
@@ -245,7 +247,7 @@ def _mixture(parts: Sequence[Posterior]) -> tuple[Posterior, Array]:
 
 
 @dataclass(frozen=True, eq=False)
-class LinearEnsemble(FittedSurrogate):
+class LinearEnsemble(_Several):
     """``models`` in the same units, with a weight each; weights need not sum to 1. Data and units
     are those of the first model."""
 
@@ -253,23 +255,9 @@ class LinearEnsemble(FittedSurrogate):
     models: tuple[FittedSurrogate, ...]
 
     @property
-    def data(self) -> Data:
-        return self.models[0].data
-
-    @property
-    def length_scales(self) -> Array:
-        return self.models[-1].length_scales
-
-    @property
-    def noise_variance(self) -> float:
-        return self.models[-1].noise_variance
-
-    @property
     def state(self) -> JsonObject:
-        return {
-            "weights": list(self.weights),
-            "models": [dict(model.state) for model in self.models],
-        }
+        states = [dict(model.state) for model in self.models]
+        return {"weights": list(self.weights), "models": states}
 
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
         return self._summed([model.posterior(x, joint=joint) for model in self.models])

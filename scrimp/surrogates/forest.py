@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from scrimp.errors import StudyError
 from scrimp.json_values import JsonObject
 from scrimp.surrogates.budget_levels import nearest_level
-from scrimp.surrogates.exact_gp import check_finite, joined
+from scrimp.surrogates.exact_gp import check_finite, joined, joint_draws
 from scrimp.surrogates.surrogate import (
     Array,
     Data,
@@ -177,7 +177,6 @@ class LevelForests(Surrogate):
         self, data: Data, rng: np.random.Generator, start: JsonObject | None = None
     ) -> "FittedLevelForests":
         # Trees do not start from older ones.
-        del start
         return self.restore(data, {"trees_from": int(rng.integers(2**31))})
 
     def restore(self, data: Data, state: JsonObject) -> "FittedLevelForests":
@@ -228,13 +227,13 @@ class FittedLevelForests(FittedSurrogate):
     def state(self) -> JsonObject:
         return {"trees_from": self.seed}
 
-    def _level_of(self, x: Array) -> NDArray[np.intp]:
-        return nearest_level(np.array(self.levels), x)
-
     @cached_property
     def _forests(self) -> dict[int, tuple[_Trees, ...]]:
         """A forest per fantasy for each level with data."""
-        level, targets = self._level_of(self.observed.x), as_columns(self.observed.y)
+        level, targets = (
+            nearest_level(np.array(self.levels), self.observed.x),
+            as_columns(self.observed.y),
+        )
         found: dict[int, tuple[_Trees, ...]] = {}
         for each in np.unique(level).tolist():
             rows = level == each
@@ -245,7 +244,7 @@ class FittedLevelForests(FittedSurrogate):
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
         mean = np.zeros((len(x), as_columns(self.observed.y).shape[1]))
         variance = np.ones(len(x))
-        level = self._level_of(x)
+        level = nearest_level(np.array(self.levels), x)
         for each, forests in self._forests.items():
             rows = level == each
             if rows.any():
@@ -262,12 +261,4 @@ class FittedLevelForests(FittedSurrogate):
         return FittedLevelForests(self.levels, joined(self.observed, data), self.seed)
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
-        posterior = self.posterior(x)
-        if posterior.mean.shape[1] != 1:
-            raise ValueError(
-                f"draws need one set of targets, and this model has {posterior.mean.shape[1]} fantasies"
-            )
-        assert posterior.variance is not None
-        return posterior.mean[:, 0] + rng.standard_normal((count, len(x))) * np.sqrt(
-            posterior.variance
-        )
+        return joint_draws(self.posterior(x, joint=True), 1.0, count, rng)

@@ -141,6 +141,49 @@ class FittedSurrogate(ABC):
         as ``start``."""
 
 
+class SurrogateView(FittedSurrogate):
+    """A model that is another one, ``inner``, except for what it overrides."""
+
+    inner: FittedSurrogate
+
+    @property
+    def data(self) -> Data:
+        return self.inner.data
+
+    @property
+    def state(self) -> JsonObject:
+        return self.inner.state
+
+    @property
+    def length_scales(self) -> Array:
+        return self.inner.length_scales
+
+    @property
+    def noise_variance(self) -> float:
+        return self.inner.noise_variance
+
+    def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
+        return self.inner.posterior(x, joint=joint)
+
+    def mean(self, x: Array) -> Array:
+        return self.inner.mean(x)
+
+    def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
+        return self.inner.posterior_and_pullback(x)
+
+    def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
+        return self.inner.sample(x, count, rng)
+
+    def model_units(self, data: Data) -> Data:
+        return self.inner.model_units(data)
+
+    def target_units(self, values: Array) -> Array:
+        return self.inner.target_units(values)
+
+    def target_slope(self, values: Array) -> Array:
+        return self.inner.target_slope(values)
+
+
 class Surrogate(ABC):
     """Settings of a model; a frozen value without data."""
 

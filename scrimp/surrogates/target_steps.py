@@ -110,8 +110,15 @@ class _Linear(LearnedStep):
         return np.full(y.shape, 1.0 / self.spread)
 
 
+class _Capping(TargetStep):
+    """A step that learns a cap."""
+
+    def recall(self, state: JsonObject) -> LearnedStep:
+        return Capped(number_at(state, "cap"), number_at(state, "low", -np.inf))
+
+
 @dataclass(frozen=True)
-class Winsorise(TargetStep):
+class Winsorise(_Capping):
     """z = min(y, cap): diverged losses count as bad, not as informative. Values that are not finite
     count as the cap.
 
@@ -131,9 +138,6 @@ class Winsorise(TargetStep):
         cap = high + self.fence * spread if spread > 0.0 else finite.max()
         return Capped(float(min(cap, finite.max())))
 
-    def recall(self, state: JsonObject) -> LearnedStep:
-        return Capped.recall(state)
-
 
 @dataclass(frozen=True)
 class Capped(LearnedStep):
@@ -141,11 +145,6 @@ class Capped(LearnedStep):
 
     cap: float
     low: float = -np.inf
-
-    @staticmethod
-    def recall(state: JsonObject) -> "Capped":
-        """Return the step of a recorded ``state``."""
-        return Capped(number_at(state, "cap"), number_at(state, "low", -np.inf))
 
     def forward(self, y: Array) -> Array:
         return np.clip(np.where(np.isfinite(y), y, self.cap), self.low, self.cap)
@@ -307,9 +306,8 @@ class _LearnedYeoJohnson(LearnedStep):
 
     def forward(self, y: Array) -> Array:
         near = np.clip(y, self.low, self.high)
-        return yeo_johnson(near, self.exponent) + yeo_johnson_slope(near, self.exponent) * (
-            y - near
-        )
+        slope = yeo_johnson_slope(near, self.exponent)
+        return yeo_johnson(near, self.exponent) + slope * (y - near)
 
     def backward(self, z: Array) -> Array:
         near = np.clip(z, *yeo_johnson(np.array([self.low, self.high]), self.exponent))
@@ -321,7 +319,7 @@ class _LearnedYeoJohnson(LearnedStep):
 
 
 @dataclass(frozen=True)
-class CapViolation(TargetStep):
+class CapViolation(_Capping):
     """z = min(y, cap), the larger of the caps that `Winsorise` finds for y and |y|, at least 0."""
 
     def learn(self, y: Array) -> LearnedStep:
@@ -330,12 +328,9 @@ class CapViolation(TargetStep):
         highest = float(finite.max()) if len(finite) else 0.0
         return Capped(max(min(cap, highest), 0.0))
 
-    def recall(self, state: JsonObject) -> LearnedStep:
-        return Capped.recall(state)
-
 
 @dataclass(frozen=True)
-class CapDeviation(TargetStep):
+class CapDeviation(_Capping):
     """z = y, held between -cap and cap, the cap of |y| and at least twice the ``tolerance``."""
 
     tolerance: float
@@ -343,9 +338,6 @@ class CapDeviation(TargetStep):
     def learn(self, y: Array) -> LearnedStep:
         cap = max(_fence(np.abs(y)), 2.0 * self.tolerance)
         return Capped(cap, -cap)
-
-    def recall(self, state: JsonObject) -> LearnedStep:
-        return Capped.recall(state)
 
 
 def _fence(y: Array) -> float:

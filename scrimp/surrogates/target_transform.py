@@ -44,9 +44,8 @@ from scrimp.surrogates.surrogate import (
     Array,
     Data,
     FittedSurrogate,
-    Posterior,
-    PosteriorPullback,
     Surrogate,
+    SurrogateView,
     list_at,
     object_at,
     text_at,
@@ -100,7 +99,7 @@ def _applied(step: LearnedStep, data: Data) -> Data:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedTransformed(FittedSurrogate):
+class FittedTransformed(SurrogateView):
     """A fitted model of transformed targets, in transformed units, with the conversions."""
 
     inner: FittedSurrogate
@@ -125,24 +124,8 @@ class FittedTransformed(FittedSurrogate):
             slope = slope / step.slope(values)
         return slope
 
-    @property
-    def data(self) -> Data:
-        return self.inner.data
-
-    def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
-        return self.inner.posterior(x, joint=joint)
-
-    def mean(self, x: Array) -> Array:
-        return self.inner.mean(x)
-
-    def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
-        return self.inner.posterior_and_pullback(x)
-
     def condition(self, data: Data) -> "FittedTransformed":
         return FittedTransformed(self.inner.condition(data), self.steps)
-
-    def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
-        return self.inner.sample(x, count, rng)
 
     @property
     def members(self) -> tuple[FittedSurrogate, ...]:
@@ -150,14 +133,6 @@ class FittedTransformed(FittedSurrogate):
         if members[0] is self.inner:
             return (self,)
         return tuple(FittedTransformed(member, self.steps) for member in members)
-
-    @property
-    def length_scales(self) -> Array:
-        return self.inner.length_scales
-
-    @property
-    def noise_variance(self) -> float:
-        return self.inner.noise_variance
 
     @property
     def state(self) -> Mapping[str, Json]:

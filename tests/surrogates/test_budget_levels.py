@@ -63,21 +63,21 @@ def test_is_the_whole_model_at_that_budget(view):
     rows = np.column_stack([x, np.full(5, 0.4)])
     np.testing.assert_array_equal(with_share(x, 0.4), rows)
     np.testing.assert_array_equal(
-        view.posterior(x, joint=True).covariance, view.whole.posterior(rows, joint=True).covariance
+        view.posterior(x, joint=True).covariance, view.inner.posterior(rows, joint=True).covariance
     )
-    np.testing.assert_array_equal(view.mean(x), view.whole.mean(rows))
+    np.testing.assert_array_equal(view.mean(x), view.inner.mean(rows))
     assert view.sample(x, 3, np.random.default_rng(0)).shape == (3, 5)
     assert (
         view.members[0].share == 0.4
-        and view.data is view.whole.data
-        and view.state is view.whole.state
+        and view.data is view.inner.data
+        and view.state is view.inner.state
     )
 
 
 def test_conditioning_is_at_that_budget(view):
     x = np.array([[0.5, 0.5]])
     grown = view.condition(Data(x, np.array([[3.0, -3.0]])))
-    np.testing.assert_allclose(grown.whole.data.x[-1], [0.5, 0.5, 0.4])
+    np.testing.assert_allclose(grown.inner.data.x[-1], [0.5, 0.5, 0.4])
     assert grown.mean(x)[0, 0] > grown.mean(x)[0, 1]
 
 
