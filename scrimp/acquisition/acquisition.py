@@ -61,6 +61,11 @@ class Context:
     pending_feasible: NDArray[np.bool_] | None = None
     bands: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
+    @property
+    def feasible_rows(self) -> Array:
+        """The evaluated inputs that satisfied all constraints."""
+        return self.evaluated if self.feasible is None else self.evaluated[self.feasible]
+
 
 def incumbents(model: FittedSurrogate, context: Context) -> Array:
     """The smallest of `believed_losses` in each fantasy (F,)."""
@@ -71,7 +76,7 @@ def incumbents(model: FittedSurrogate, context: Context) -> Array:
 def believed_losses(model: FittedSurrogate, context: Context) -> Array:
     """Return posterior means, or targets, of the evaluated and feasible inputs, then of the pending
     ones, per fantasy (r, F); infinite where a pending one is believed to be infeasible."""
-    rows = context.evaluated if context.feasible is None else context.evaluated[context.feasible]
+    rows = context.feasible_rows
     if len(rows) == 0:
         raise MethodError(
             f"no incumbent: none of the {len(context.evaluated)} evaluated inputs is known to be"
@@ -86,13 +91,9 @@ def believed_losses(model: FittedSurrogate, context: Context) -> Array:
     else:
         raise MethodError(f"incumbent is {context.incumbent!r}; it must be 'mean' or 'observed'")
     if context.pending_feasible is not None:
-        infeasible = np.concatenate(
-            [
-                np.zeros((len(rows), context.pending_feasible.shape[1]), dtype=bool),
-                ~context.pending_feasible,
-            ]
-        )
-        values = np.where(infeasible, np.inf, values)
+        known = np.ones((len(rows), context.pending_feasible.shape[1]), dtype=bool)
+        feasible = np.concatenate([known, context.pending_feasible])
+        values = np.where(feasible, values, np.inf)
     return values
 
 

@@ -99,11 +99,9 @@ class Domain:
 
     def free(self, x: Array) -> Mask:
         """True for the active continuous columns of x (m, d), which a gradient may move."""
-        return (
-            self.active(x) & self.continuous
-            if self.conditions
-            else np.broadcast_to(self.continuous, x.shape)
-        )
+        if not self.conditions:
+            return np.broadcast_to(self.continuous, x.shape)
+        return self.active(x) & self.continuous
 
     def from_unit(self, u: Array) -> Array:
         """Map uniform u (m, d) in [0, 1) to legal rows; discrete values are equally likely."""
@@ -142,9 +140,8 @@ class Domain:
         for j, column in enumerate(self.columns):
             if not column.ordered:
                 redraw = rng.random(len(x)) < 1.0 / self.dimension
-                moved[:, j] = np.where(
-                    redraw, rng.choice(np.asarray(column.values), len(x)), x[:, j]
-                )
+                drawn = rng.choice(np.asarray(column.values), len(x))
+                moved[:, j] = np.where(redraw, drawn, x[:, j])
         return self.snap(self._switch_on(moved, self.active(x), rng))
 
     def moves(
@@ -163,9 +160,8 @@ class Domain:
             if column.values is None or not on[:, j].any():
                 continue
             owner = np.flatnonzero(on[:, j])
-            here, there = _other_places(
-                np.asarray(column.values), x[owner, j], exhaustive if column.ordered else np.inf
-            )
+            most = exhaustive if column.ordered else np.inf
+            here, there = _other_places(np.asarray(column.values), x[owner, j], most)
             repeats = 4 if j in self.parents else 1
             owner, there = np.repeat(owner[here], repeats), np.repeat(there, repeats)
             moved = x[owner]
@@ -173,9 +169,7 @@ class Domain:
             rows.append(moved)
             owners.append(owner)
         moved, owner = np.concatenate(rows), np.concatenate(owners)
-        return (
-            self._switch_off(self._switch_on(moved, on[owner], rng)) if self.conditions else moved
-        ), owner
+        return self._switch_off(self._switch_on(moved, on[owner], rng)), owner
 
     def size(self) -> float:
         """Return an upper bound of the number of legal rows; infinite with a continuous column."""
@@ -245,14 +239,10 @@ def contains_rows(x: Array, known: Array) -> Mask:
     known_keys, keys = known @ direction, x @ direction
     order = np.argsort(known_keys)
     sorted_keys = known_keys[order]
-    first, last = (
-        np.searchsorted(sorted_keys, keys - slack),
-        np.searchsorted(sorted_keys, keys + slack),
-    )
+    first, last = np.searchsorted(sorted_keys, [keys - slack, keys + slack])
     for i in np.flatnonzero(last > first):
-        found[i] = (
-            (np.abs(known[order[first[i] : last[i]]] - x[i]) <= ROW_TOLERANCE).all(axis=1).any()
-        )
+        near = known[order[first[i] : last[i]]]
+        found[i] = (np.abs(near - x[i]) <= ROW_TOLERANCE).all(axis=1).any()
     return found
 
 

@@ -43,6 +43,7 @@ al., "Unexpected improvements to expected improvement for Bayesian optimization"
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -345,13 +346,10 @@ def _inward(
 ) -> Array:
     """Convert one number per model to its units; infinite ones stay. With ``beyond``, numbers above
     the cap of a model are extrapolated linearly."""
-    found = [
-        model.model_units(Data(np.zeros((1, model.data.x.shape[1])), np.array([value]))).y[0]
-        if np.isfinite(value)
-        else value
-        for model, value in zip(models, values, strict=True)
-    ]
-    inward = np.array(found, dtype=float)
+    inward = np.array(values, dtype=float)
+    for place in np.flatnonzero(np.isfinite(inward)).tolist():
+        nowhere = np.zeros((1, models[place].data.x.shape[1]))
+        inward[place] = models[place].model_units(Data(nowhere, inward[[place]])).y[0]
     for place, model in enumerate(models if beyond else ()):
         end = inward[[place]]
         lacking = values[place] - float(model.target_units(end)[0])
@@ -368,9 +366,8 @@ def _log_worth(models: Sequence[FittedSurrogate], boxes: Boxes) -> Array:
         closed = np.isfinite(low)
         start = np.where(closed, low, high)
         rise = model.target_units(high) - model.target_units(start)
-        slope = np.where(
-            closed, rise / np.where(closed, high - start, 1.0), model.target_slope(high)
-        )
+        inside = rise / np.where(closed, high - start, 1.0)
+        slope = np.where(closed, inside, model.target_slope(high))
         total += np.log(np.maximum(slope, 1e-300))
     return total
 
@@ -383,10 +380,7 @@ class BoundHypervolume(FantasyAverage):
     """Log EHVI under each combination of posterior samples, with the open region of each."""
 
     members: tuple[Member, ...]
-
-    @property
-    def logarithmic(self) -> bool:
-        return True
+    logarithmic: ClassVar[bool] = True
 
     def terms(self, x: Array) -> Array:
         each = [_values(models, region, x) for models, region in self.members]
@@ -414,9 +408,8 @@ def _values(models: Sequence[FittedSurrogate], region: OpenRegion, x: Array) -> 
     step = max(1, _MAX_ENTRIES_PER_PASS // max(len(region.log_worth), 1))
     for start in range(0, len(x), step):
         rows = slice(start, start + step)
-        values[rows] = log_hypervolume_improvement(
-            [_columns(mean[rows], region) for mean in means], [std[rows] for std in stds], region
-        )
+        here = [_columns(mean[rows], region) for mean in means]
+        values[rows] = log_hypervolume_improvement(here, [std[rows] for std in stds], region)
     return values
 
 

@@ -86,9 +86,8 @@ def log_expected_improvement_and_derivatives(
         square = far * far
         tail = np.log(series) - 2.0 * np.log(-far) - 0.5 * square - _LOG_SQRT_2PI
         value = np.where(above, np.log(high), np.where(below, tail, value))
-        by_mean = np.where(
-            above, -1.0 / high, np.where(below, (1.0 - series / square) * far / series, by_mean)
-        )
+        tail_slope = (1.0 - series / square) * far / series
+        by_mean = np.where(above, -1.0 / high, np.where(below, tail_slope, by_mean))
         by_std = np.where(above, _density(high) / high, np.where(below, square / series, by_std))
     return value + np.log(std), by_mean / std, by_std / std
 
@@ -243,7 +242,6 @@ class OptimisticImprovement(_Confidence):
         return log_expected_improvement(mean - self.kappa * std, std, incumbent)
 
     def derivatives(self, mean: Array, std: Array, incumbent: Array) -> tuple[Array, Array]:
-        _, d_mean, d_std = log_expected_improvement_and_derivatives(
-            mean - self.kappa * std, std, incumbent
-        )
+        bound = mean - self.kappa * std
+        _, d_mean, d_std = log_expected_improvement_and_derivatives(bound, std, incumbent)
         return d_mean, d_std - self.kappa * d_mean

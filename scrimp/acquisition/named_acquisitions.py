@@ -58,8 +58,7 @@ def create_acquisition(name: str, **settings: Json) -> Acquisition:
             raise MethodError(
                 f"acquisition {name!r} has no setting {key!r}; it has {', '.join(valid) or 'none'}"
             )
-        number = is_finite(value)
-        if valid[key].annotation is float and not number:
+        if valid[key].annotation is float and not is_finite(value):
             raise MethodError(
                 f"setting {key!r} of acquisition {name!r} is {value!r}; it must be a finite number"
             )

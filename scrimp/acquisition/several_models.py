@@ -176,18 +176,13 @@ class _BoundSeveral(FantasyAverage):
         return each[0] if len(each) == 1 else averaged(np.stack(each), self.logarithmic, axis=0)[0]
 
     def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
-        pairs = {
-            id(model): (name, model, *model.posterior_and_pullback(x))
-            for name, model in self._models()
-        }
-        seen = {
-            key: _Seen(name, model, posterior) for key, (name, model, posterior, _) in pairs.items()
-        }
+        seen, backs = {}, {}
+        for name, model in self._models():
+            posterior, backs[id(model)] = model.posterior_and_pullback(x)
+            seen[id(model)] = _Seen(name, model, posterior)
         each = [self._alpha(models, incumbent, seen) for models, incumbent in self.combinations]
         slopes = [
-            self.acquisition.derivatives(
-                {name: seen[id(model)].belief for name, model in models.items()}, incumbent
-            )
+            self.acquisition.derivatives(_beliefs(models, seen), incumbent)
             for models, incumbent in self.combinations
         ]
         terms, weights = averaged(np.stack(each), self.logarithmic, axis=0)
@@ -197,9 +192,8 @@ class _BoundSeveral(FantasyAverage):
             for (models, _), slope, weight in zip(self.combinations, slopes, weights, strict=True):
                 for name, (d_mean, d_std) in slope.items():
                     key = id(models[name])
-                    total += pairs[key][3](
-                        *seen[key].pulled(d_terms * weight * d_mean, d_terms * weight * d_std)
-                    )
+                    d_alpha = d_terms * weight
+                    total += backs[key](*seen[key].pulled(d_alpha * d_mean, d_alpha * d_std))
             return total
 
         return terms, pull
@@ -210,7 +204,7 @@ class _BoundSeveral(FantasyAverage):
     def _alpha(
         self, models: Mapping[str, FittedSurrogate], incumbent: Array, seen: Mapping[int, "_Seen"]
     ) -> Array:
-        beliefs = {name: seen[id(model)].belief for name, model in models.items()}
+        beliefs = _beliefs(models, seen)
         alpha = np.asarray(self.acquisition.alpha(beliefs, incumbent), dtype=np.float64)
         shape = np.broadcast_shapes(*(belief.mean.shape for belief in beliefs.values()))
         try:
@@ -246,6 +240,12 @@ class _Seen:
         return by_mean, (self._scale * d_std * self._by_variance).sum(axis=1)
 
 
+def _beliefs(
+    models: Mapping[str, FittedSurrogate], seen: Mapping[int, _Seen]
+) -> dict[str, ModelBelief]:
+    return {name: seen[id(model)].belief for name, model in models.items()}
+
+
 @dataclass(frozen=True)
 class _Logarithm(Acquisition):
     """A formula as a logarithm, for wrappers that weigh it; see `_AlreadyBound`."""
@@ -271,22 +271,14 @@ class _AlreadyBound(Acquisition):
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> FantasyAverage:
         if self.bound.logarithmic:
             return self.bound
-        rows = (
-            self.known.evaluated
-            if self.known.feasible is None
-            else self.known.evaluated[self.known.feasible]
-        )
-        return _BoundSoft(self.bound, self.bound.terms(rows).max(axis=0))
+        return _BoundSoft(self.bound, self.bound.terms(self.known.feasible_rows).max(axis=0))
 
 
 @dataclass(frozen=True)
 class _BoundSoft(FantasyAverage):
     inner: FantasyAverage
     known: Array  # (F,)
-
-    @property
-    def logarithmic(self) -> bool:
-        return True
+    logarithmic: ClassVar[bool] = True
 
     def terms(self, x: Array) -> Array:
         return log_softplus(self.inner.terms(x) - self.known)
@@ -347,10 +339,8 @@ class BoundThompson(BoundAcquisition):
         score = self._per_cost(draw(self.model, x, rng), x)
         if not self.limits:
             return score
-        violations = [
-            np.maximum(limit.violation(draw(limit.model, x, rng)), 0.0) for limit in self.limits
-        ]
-        outside: Array = np.sum(violations, axis=0)
+        drawn = [limit.violation(draw(limit.model, x, rng)) for limit in self.limits]
+        outside: Array = np.maximum(drawn, 0.0).sum(axis=0)
         holds = outside <= 0.0
         floor = score[holds].min() - 1.0 if holds.any() else 0.0
         return np.where(holds, score, floor - outside)

@@ -69,10 +69,7 @@ class BoundProduct(FantasyAverage):
 
     factors: tuple[FantasyAverage, ...]
     log_weights: Array | None = None
-
-    @property
-    def logarithmic(self) -> bool:
-        return True
+    logarithmic: ClassVar[bool] = True
 
     def terms(self, x: Array) -> Array:
         return self._weighted([factor.terms(x) for factor in self.factors])
@@ -106,10 +103,7 @@ class KnownFactor(FantasyAverage):
 
     function: LogFunction
     power: float
-
-    @property
-    def logarithmic(self) -> bool:
-        return True
+    logarithmic: ClassVar[bool] = True
 
     def terms(self, x: Array) -> Array:
         return self.power * self.function(x)[0][:, None]
@@ -143,10 +137,7 @@ class BoundMixture(FantasyAverage):
 
     weights: tuple[float, ...]
     parts: tuple[FantasyAverage, ...]
-
-    @property
-    def logarithmic(self) -> bool:
-        return True
+    logarithmic: ClassVar[bool] = True
 
     def terms(self, x: Array) -> Array:
         return self._summed([part.terms(x) for part in self.parts])[0]
@@ -163,9 +154,8 @@ class BoundMixture(FantasyAverage):
 
     def _summed(self, terms: list[Array]) -> tuple[Array, Array]:
         """Return log sum w exp(terms) (m, F), and the share of each part in the sum (k, m, F)."""
-        weighted = np.stack(
-            [part + np.log(weight) for weight, part in zip(self.weights, terms, strict=True)]
-        )
+        pairs = zip(self.weights, terms, strict=True)
+        weighted = np.stack([part + np.log(weight) for weight, part in pairs])
         top = weighted.max(axis=0)
         top = np.where(np.isfinite(top), top, 0.0)
         shares = np.exp(weighted - top)
@@ -203,8 +193,7 @@ class ProbabilityWithin(MeanStdAcquisition):
         return self.alpha_and_derivatives(mean, std, incumbent)[0]
 
     def derivatives(self, mean: Array, std: Array, incumbent: Array) -> tuple[Array, Array]:
-        _, by_mean, by_std = self.alpha_and_derivatives(mean, std, incumbent)
-        return by_mean, by_std
+        return self.alpha_and_derivatives(mean, std, incumbent)[1:]
 
     def alpha_and_derivatives(
         self, mean: Array, std: Array, incumbent: Array
@@ -262,9 +251,9 @@ class Constrained(Acquisition):
                 f" context.feasible; there are models {sorted(models)} and"
                 f" feasible={context.feasible}"
             )
-        pending_feasible = (
-            None if context.pending is None else believed_feasible(limits, context.pending)
-        )
+        pending_feasible = None
+        if context.pending is not None:
+            pending_feasible = believed_feasible(limits, context.pending)
         factors = tuple(probability_of_feasibility(limit) for limit in limits)
         if context.feasible.any():
             known = replace(context, pending_feasible=pending_feasible)
@@ -287,10 +276,10 @@ class Limit:
 
 def limits_of(models: Mapping[str, FittedSurrogate], context: Context) -> tuple[Limit, ...]:
     """Return the models of constraints with their bands, sorted by name."""
-    named = ((name, models[name]) for name in sorted(models) if name.startswith(CONSTRAINT))
     return tuple(
-        Limit(model, *_in_model_units(model, context.bands.get(name, ONE_SIDED)))
-        for name, model in named
+        Limit(models[name], *_in_model_units(models[name], context.bands.get(name, ONE_SIDED)))
+        for name in sorted(models)
+        if name.startswith(CONSTRAINT)
     )
 
 
@@ -298,9 +287,7 @@ def _in_model_units(model: FittedSurrogate, band: tuple[float, float]) -> tuple[
     """Convert a band of targets to units of the model; infinite ends stay infinite."""
     finite = np.nan_to_num(np.array(band), posinf=0.0, neginf=0.0)
     seen = model.model_units(Data(np.zeros((2, model.data.x.shape[1])), finite)).y
-    low, high = (
-        float(end if math.isinf(end) else inner) for end, inner in zip(band, seen, strict=True)
-    )
+    low, high = np.where(np.isinf(band), band, seen).tolist()
     return low, high
 
 
@@ -343,13 +330,10 @@ class CostAware(Acquisition):
         improvement = bind_logarithm(self.inner, models, context)
         if self.log_cost is not None:
             return BoundProduct((improvement, KnownFactor(self.log_cost, -self.exponent)))
-        parts = tuple(
-            _LearnedCost(member, self.exponent) for member in model_named(models, "cost").members
-        )
-        cost = (
-            parts[0] if len(parts) == 1 else BoundMixture((1.0 / len(parts),) * len(parts), parts)
-        )
-        return BoundProduct((improvement, cost))
+        members = model_named(models, "cost").members
+        parts = tuple(_LearnedCost(member, self.exponent) for member in members)
+        mixture = BoundMixture((1.0 / len(parts),) * len(parts), parts)
+        return BoundProduct((improvement, parts[0] if len(parts) == 1 else mixture))
 
 
 def median_log_cost(model: FittedSurrogate, x: Array) -> Array:
@@ -363,10 +347,7 @@ class _LearnedCost(FantasyAverage):
 
     model: FittedSurrogate
     exponent: float
-
-    @property
-    def logarithmic(self) -> bool:
-        return True
+    logarithmic: ClassVar[bool] = True
 
     def terms(self, x: Array) -> Array:
         return -self.exponent * median_log_cost(self.model, x)
@@ -393,9 +374,8 @@ class Guided(Acquisition):
 
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> BoundProduct:
         power = self.strength / max(len(context.evaluated), 1)
-        return BoundProduct(
-            (bind_logarithm(self.inner, models, context), KnownFactor(self.belief, power))
-        )
+        utility = bind_logarithm(self.inner, models, context)
+        return BoundProduct((utility, KnownFactor(self.belief, power)))
 
 
 def weighted(
