@@ -5,7 +5,6 @@ over time, and `metrics`, one panel per reported metric.
     scrimp.plots.curves(study, trials=[3, 17])
 """
 
-import math
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -113,15 +112,9 @@ def _drawn(
     steps = (point.step for trial in chosen for point in trial.curve)
     picture.update_xaxes(title_text=unit, **style.count_axis(steps))
     if problem.budget is not None and problem.full_budget > 20 * problem.budget.minimum:
-        picture.update_xaxes(
-            type="log", **style.powers(problem.budget.minimum, problem.full_budget)
-        )
-    heights = [
-        value
-        for trial in chosen
-        for point in trial.curve
-        if (value := point.metrics.get(metric)) is not None
-    ]
+        ticks = style.powers(problem.budget.minimum, problem.full_budget)
+        picture.update_xaxes(type="log", **ticks)
+    heights = [value for trial in chosen for _, value in _points(trial, metric)]
     own = metric == problem.metric
     sign = problem.sign if own else 1.0
     axis, outside = style.value_axis([*heights, *limits], sign, log, MAX_STRETCH)
@@ -135,13 +128,11 @@ def _words(
     history: History, chosen: Sequence[Trial], forecasts: Mapping[int, CurveForecast], metric: str
 ) -> str:
     """Return the text alternative."""
-    shown = f"{len(chosen)} of {len(history.trials)} trials"
     best = history.best
-    if len(chosen) <= style.MAX_OWN_COLOURS:
-        named = ", ".join(f"trial {trial.id}" for trial in chosen)
-        words = f"{unmarked(metric)} of {named}"
-    else:
-        words = f"{unmarked(metric)} of {shown}; stronger lines are better trials"
+    shown = ", ".join(f"trial {trial.id}" for trial in chosen)
+    if len(chosen) > style.MAX_OWN_COLOURS:
+        shown = f"{len(chosen)} of {len(history.trials)} trials; stronger lines are better trials"
+    words = f"{unmarked(metric)} of {shown}"
     if best is not None and any(best[0].id == trial.id for trial in chosen):
         after = style.after_words(history.problem, best[1].step)
         words += f"; orange: trial {best[0].id}, the best{after and ','}{after}"
@@ -311,11 +302,7 @@ def _rung_counts(history: History) -> list[dict[str, float]]:
         elif passed and trial.status != "running":
             here[passed[-1]][trial.status] += 1
     return [
-        {
-            "budget": level,
-            "reached": reached[level],
-            **{status: here[level][status] for status in STATUSES},
-        }
+        {"budget": level, "reached": reached[level], **dict.fromkeys(STATUSES, 0), **here[level]}
         for level in levels
     ]
 
@@ -347,31 +334,29 @@ def metrics(
         vertical_spacing=0.26 / lines,
         horizontal_spacing=0.18 / len(specs[0]),
     )
-    shown = style.chosen_trials(
-        history, trials, MAX_METRIC_LINES if history.problem.budget else MAX_METRIC_DOTS
-    )
-    unit = "trial" if history.problem.budget is None else unmarked(history.problem.budget.units)
+    problem = history.problem
+    most = MAX_METRIC_LINES if problem.budget else MAX_METRIC_DOTS
+    shown = style.chosen_trials(history, trials, most)
+    unit = "trial" if problem.budget is None else unmarked(problem.budget.units)
     outside = ""
     for (row, column), name in zip(style.panel_places(specs), names, strict=True):
         drawn = _metric_traces(history, name, shown)
         picture.add_traces(drawn, rows=row, cols=column)
-        limits = add_limits(picture, history.problem.constraints.get(name), row=row, col=column)
-        values, sign = [y for one in drawn for y in one.y], style.metric_sign(history.problem, name)
+        limits = add_limits(picture, problem.constraints.get(name), row=row, col=column)
+        values, sign = [y for one in drawn for y in one.y], style.metric_sign(problem, name)
         logs = log and all(value > 0 for value in values)
         axis, beyond = style.value_axis(values, sign, logs, MAX_STRETCH, kept=limits)
         outside += beyond and f" {unmarked(name)}:{beyond}"
         picture.update_yaxes(row=row, col=column, **axis)
+        ticks = style.count_axis(x for one in drawn for x in one.x)
         title = {"title_text": unit} if row == lines else {}
-        picture.update_xaxes(
-            row=row, col=column, **style.count_axis(x for one in drawn for x in one.x), **title
-        )
+        picture.update_xaxes(row=row, col=column, **ticks, **title)
     picture.update_annotations(font_size=12)
     picture.update_layout(height=130 + 210 * lines, showlegend=False)
     count = f"{len(shown)} of {len(history.trials)} trials"
-    words = (
-        f"{len(names)} reported metrics of {count}: {', '.join(unmarked(name) for name in names)}."
-    )
-    dashed = " Dashed: the limits of constraints." if history.problem.constraints else ""
+    listed = ", ".join(unmarked(name) for name in names)
+    words = f"{len(names)} reported metrics of {count}: {listed}."
+    dashed = " Dashed: the limits of constraints." if problem.constraints else ""
     return figure(picture, "Every reported metric", words + dashed + outside)
 
 
@@ -415,11 +400,9 @@ def metric_limits(rule: Constraint | None) -> list[float]:
 
 def add_limits(picture: "Figure", rule: Constraint | None, **where: int) -> list[float]:
     """Draw the limits of a constraint as dashed lines and return them."""
-    limits = metric_limits(rule)
+    limits, line = metric_limits(rule), {"color": style.FAILED, "dash": "dash", "width": 1.5}
     for limit in limits:
-        picture.add_hline(
-            y=limit, line={"color": style.FAILED, "dash": "dash", "width": 1.5}, **where
-        )
+        picture.add_hline(y=limit, line=line, **where)
     return limits
 
 
@@ -427,10 +410,8 @@ def _metric_traces(history: History, name: str, shown: Sequence[Trial]) -> "list
     """Return the curves of a metric, or without budgets the last value of each trial."""
     colours = style.line_colours(history, shown)
     if history.problem.budget is None:
-        last = [(t, t.last.metrics.get(name)) for t in shown if t.last is not None]
-        there = [
-            (t, t.id, value) for t, value in last if value is not None and math.isfinite(value)
-        ]
+        last = [(t, style.finite_value(t.last, name)) for t in shown if t.last is not None]
+        there = [(t, t.id, value) for t, value in last if value is not None]
         dots = {"color": [colours[trial.id] for trial, _, _ in there], "size": 6}
         return [style.trial_dots(there, unmarked(name), dots)]
     return [

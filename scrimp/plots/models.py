@@ -11,7 +11,6 @@ one that three quarters of the trials reached: few trials get further, and only 
 are standardised and diverged ones capped.
 """
 
-import math
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -73,11 +72,9 @@ def surrogate(
     along = (parameter, values, rows)
     if column is not None:
         return _drawn(history, belief, column, along, chosen)
-    landscape, sign = (
-        landscape_of(history, metric=metric),
-        style.metric_sign(history.problem, metric),
-    )
-    column = column_of(metric, landscape.model, rows, partial(np.multiply, sign))
+    landscape = landscape_of(history, metric=metric)
+    natural = partial(np.multiply, style.metric_sign(history.problem, metric))
+    column = column_of(metric, landscape.model, rows, natural)
     picture = _drawn(history, belief, column, along, chosen)
     at = style.after_words(history.problem, landscape.budget)
     picture.layout.meta["alternative"] += (
@@ -152,8 +149,7 @@ def _drawn(
     mean = trace(middle, "lines", line={"color": style.LINE}, name="mean")
     picture.add_traces([*band, mean], rows=1, cols=1)
     seen = [t for t in style.with_value(history, metric) if parameter in t.config]
-    sample = style.sampled_trials(history, seen, MAX_OBSERVATION_DOTS, metric)
-    shown = style.fitting_trials(history, sample)
+    shown = style.shown_trials(history, seen, MAX_OBSERVATION_DOTS, metric)
     spec, heights = problem.space[parameter], [style.last_value(problem, t, metric) for t in shown]
     places = style.labels(spec, [trial.config[parameter] for trial in shown])
     look = {"color": style.MUTED, "size": 7, "line": {"color": style.LINE, "width": 1}}
@@ -218,10 +214,7 @@ class Landscape:
         size = max(len(self.data) * 2 // 3, min(len(self.data), 2))
         chosen = [np.sort(rng.choice(len(self.data), size, replace=False)) for _ in range(count)]
         surrogate = loss_model(self.encoding.columns, LANDSCAPE_MODEL)
-        return [
-            surrogate.restore(Data(self.data.x[rows], self.data.y[rows]), self.model.state)
-            for rows in chosen
-        ]
+        return [surrogate.restore(self.data.select(rows), self.model.state) for rows in chosen]
 
 
 def belief_of(study: Study, history: History) -> Belief | None:
@@ -270,10 +263,8 @@ def _loss_at(problem: Problem, trial: Trial, budget: float, metric: str | None) 
     point = next((point for point in trial.curve if point.step >= budget), None)
     if point is None or metric is None or metric == problem.metric:
         return None if point is None else point.loss
-    value = point.metrics.get(metric)
-    if value is None or not math.isfinite(value):
-        return None
-    return style.metric_sign(problem, metric) * value
+    value = style.finite_value(point, metric)
+    return None if value is None else style.metric_sign(problem, metric) * value
 
 
 def _check(history: History) -> None:

@@ -11,7 +11,7 @@ for Assessing Hyperparameter Importance, 2014).
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,15 +43,10 @@ MAX_PANELS = 8
 """Panels shown by default: the first parameters."""
 
 BEST_MARK = {"color": style.ACCENT, "symbol": "star", "size": 11}
+_BAR_PLACE = {"lenmode": "pixels", "len": 230, "y": 1, "yanchor": "top"}
 TRIAL_COLOURS = {
     "colorscale": [list(stop) for stop in style.AGE],
-    "colorbar": {
-        "title": {"text": "trial"},
-        "lenmode": "pixels",
-        "len": 230,
-        "y": 1,
-        "yanchor": "top",
-    },
+    "colorbar": {"title": {"text": "trial"}, **_BAR_PLACE},
 }
 
 
@@ -79,8 +74,7 @@ def slice(
         vertical_spacing=0.32 / len(specs),
     )
     known = style.with_value(history, metric)
-    sample = style.sampled_trials(history, known, MAX_SLICE_DOTS, metric)
-    shown = style.fitting_trials(history, sample)
+    shown = style.shown_trials(history, known, MAX_SLICE_DOTS, metric)
     heights = {trial.id: style.last_value(problem, trial, metric) for trial in known}
     best = None if history.best is None else history.best[0].id
     for (row, column), name in zip(style.panel_places(specs), names, strict=True):
@@ -92,11 +86,10 @@ def slice(
         top = [point for point in points if point[0].id == best]
         star = style.trial_dots(top, "best", BEST_MARK, showlegend=False)
         picture.add_traces([dots, star], rows=row, cols=column)
-        picture.update_xaxes(
-            title_text=unmarked(name), row=row, col=column, **style.order(space[name])
-        )
+        place = {"row": row, "col": column}
+        picture.update_xaxes(title_text=unmarked(name), **place, **style.order(space[name]))
         if column == 1:
-            picture.update_yaxes(title_text=unmarked(metric), row=row, col=1)
+            picture.update_yaxes(title_text=unmarked(metric), **place)
     picture.update_layout(coloraxis=TRIAL_COLOURS, height=150 + 260 * len(specs))
     drawn = (heights[trial.id] for trial in shown)
     values = [value for value in drawn if value is not None]
@@ -170,13 +163,12 @@ def contour(
     at = style.after_words(problem, landscape.budget)
     title = f"Model of {unmarked(metric)} over {unmarked(first)} and {unmarked(second)}{at}"
     row, column = np.unravel_index(int(np.argmin(mean)), mean.shape)
+    best = f"the best {unmarked(metric)}"
     good = f"{unmarked(first)} = {short_value(across[column])} and {unmarked(second)} = {short_value(up[row])}"
-    words = (
-        f"The model of {len(landscape.data)} trials expects the best {unmarked(metric)}{at} near"
-    )
-    fixed = f"; the other parameters are those of the trial with the best {unmarked(metric)}"
-    others = fixed if len(space.searched) > 2 else ""
-    return figure(picture, title, f"{words} {good}{others}.")
+    words = f"The model of {len(landscape.data)} trials expects {best}{at} near {good}"
+    if len(space.searched) > 2:
+        words += f"; the other parameters are those of the trial with {best}"
+    return figure(picture, title, f"{words}.")
 
 
 def _trial_marks(
@@ -192,16 +184,14 @@ def _trial_marks(
         return list(zip(trials, x, y, strict=True))
 
     white = {"color": "white", "size": 7, "line": {"color": "#22262d", "width": 1}}
-    sample = style.sampled_trials(history, there, MAX_CONTOUR_DOTS, metric)
-    shown = style.fitting_trials(history, sample)
+    shown = style.shown_trials(history, there, MAX_CONTOUR_DOTS, metric)
     dots = style.trial_dots(placed(shown), "trials", white)
     hover = "trial %{customdata[0]}: %{text}<br>%{customdata[2]}<extra></extra>"
     values = [style.last_value(history.problem, trial, metric) for trial in shown]
     found = [dots.update(hovertemplate=hover, text=[f"{value:.6g}" for value in values])]
     best = [] if history.best is None else style.fitting_trials(history, [history.best[0]])
     if best and all(name in best[0].config for name in names):
-        star = {"color": style.ACCENT, "symbol": "star", "size": 15}
-        star |= {"line": {"color": "white", "width": 1}}
+        star = {**BEST_MARK, "size": 15, "line": {"color": "white", "width": 1}}
         ((trial, x, y),) = placed(best)
         found.append(trace([(x, y)], "markers", marker=star, name="best", meta={"trial": trial.id}))
     return found
@@ -232,10 +222,8 @@ def _surface(
     encoding, model = landscape.encoding, landscape.model
     columns = [space.searched.index(name) for name in names]
     listed = [encoding.columns[column].values for column in columns]
-    units = [
-        np.linspace(0.0, 1.0, GRID_SIDE) if values is None else np.array(values)
-        for values in listed
-    ]
+    even = np.linspace(0.0, 1.0, GRID_SIDE)
+    units = [even if values is None else np.array(values) for values in listed]
     rows = np.repeat(landscape.best[None, :], len(units[0]) * len(units[1]), axis=0)
     rows[:, columns[0]] = np.tile(units[0], len(units[1]))
     rows[:, columns[1]] = np.repeat(units[1], len(units[0]))
@@ -267,20 +255,15 @@ def parallel(
         style.metric_sign(problem, metric),
     )
     known = style.with_value(history, metric)
-    sample = style.sampled_trials(history, known, MAX_LINES, metric)
-    found = [
-        (style.last_value(problem, t, metric), t) for t in style.fitting_trials(history, sample)
-    ]
+    drawn = style.shown_trials(history, known, MAX_LINES, metric)
+    found = [(style.last_value(problem, trial, metric) or 0.0, trial) for trial in drawn]
     # The best are drawn last, on top.
-    ranked = sorted(
-        ((value, t) for value, t in found if value is not None), key=lambda p: -sign * p[0]
-    )
+    ranked = sorted(found, key=lambda pair: -sign * pair[0])
     values, shown = [value for value, _ in ranked], [trial for _, trial in ranked]
     axes = [_axis(name, problem.space[name], shown) for name in names]
     height = style.value_dimension(values, sign)
     axes.append({"label": unmarked(metric, 24), **height})
-    ends = height["range"]
-    assert isinstance(ends, list)
+    ends = cast("list[float]", height["range"])
     better = "" if metric not in problem.metrics else "lower" if sign > 0 else "higher"
     line = {
         "color": height["values"],
@@ -292,7 +275,10 @@ def parallel(
         "cmax": ends[1],
     }
     picture = style.parallel_axes(axes, line)
-    words = _alternative(names, len(shown), len(known), metric)
+    listed = ", ".join(unmarked(name) for name in names)
+    part = "" if len(shown) == len(known) else f"{len(shown)} of "
+    words = f"{part}{len(known)} trials as lines through {listed} and {unmarked(metric)}; gold is"
+    words += " better. A range brushed on an axis filters the table of trials."
     beyond = sum(not ends[0] <= value <= ends[1] for value in values)
     words += f" {beyond} values beyond {ends[sign > 0]:.3g} are drawn at the end." if beyond else ""
     figure(picture, "Parallel coordinates", words)
@@ -311,13 +297,6 @@ def _described(name: str, parameter: Parameter) -> dict[str, object]:
     return {"name": name, "choices": [str(choice) for choice in parameter.grid or ()]}
 
 
-def _alternative(names: Sequence[str], shown: int, count: int, metric: str) -> str:
-    listed = ", ".join(unmarked(name) for name in names)
-    part = f"{count} trials" if shown == count else f"{shown} of {count} trials"
-    words = f"{part} as lines through {listed} and {unmarked(metric)}; gold is better"
-    return f"{words}. A range brushed on an axis filters the table of trials."
-
-
 def _axis(name: str, parameter: Parameter, trials: Sequence[Trial]) -> dict[str, object]:
     """Return one axis: numbers (logarithms for log parameters) or positions of choices, with ticks."""
     given = [trial.config.get(name) if name in trial.config else ABSENT for trial in trials]
@@ -326,11 +305,9 @@ def _axis(name: str, parameter: Parameter, trials: Sequence[Trial]) -> dict[str,
         places, ticks = _numeric(parameter, given)
     else:
         choices = list(parameter.grid or ())
-        same = [identity(choice) for choice in choices]
+        known = {identity(choice): float(place) for place, choice in enumerate(choices)}
         places = [
-            -1.0
-            if value is ABSENT
-            else float(same.index(identity(parameter.validate(name, value))))
+            -1.0 if value is ABSENT else known[identity(parameter.validate(name, value))]
             for value in given
         ]
         ticks = {float(place): unmarked(choice, 20) for place, choice in enumerate(choices)}
@@ -374,9 +351,8 @@ def _tick_values(parameter: Float | Int) -> list[float]:
         between = [float(value) for value in parameter.from_units(np.array([0.25, 0.5, 0.75]))]
     else:
         between = [low + (high - low) * place / 4 for place in (1, 2, 3)]
-        between = (
-            [float(round(value)) for value in between] if isinstance(parameter, Int) else between
-        )
+        if isinstance(parameter, Int):
+            between = [float(round(value)) for value in between]
     return sorted({low, *between, high})
 
 
@@ -433,11 +409,9 @@ def importance(study: Study, budget: float | None = None, *, metric: str | None 
     title = f"Importance of parameters for {name}{after}, within what was tried"
     listed = ", ".join(f"{unmarked(name)} {shares[name][0]:.0%}" for name in reversed(alone))
     rest = f"{INTERACTIONS} explain another {shares[INTERACTIONS][0]:.0%}"
-    words = (
-        f"Share of the variance that each explains alone: {listed}; {rest}. Estimated by a model"
-    )
-    trials = f"of {len(landscape.data)} trials; whiskers: 10% to 90% interval"
-    return figure(picture, title, f"{words} {trials}.")
+    words = f"Share of the variance that each explains alone: {listed}; {rest}. Estimated by a"
+    words += f" model of {len(landscape.data)} trials; whiskers: 10% to 90% interval."
+    return figure(picture, title, words)
 
 
 def importances(history: History, landscape: Landscape) -> dict[str, tuple[float, float, float]]:
@@ -463,12 +437,10 @@ def importances(history: History, landscape: Landscape) -> dict[str, tuple[float
 def _places(encoding: Encoding, space: Space, rng: np.random.Generator) -> list[Config]:
     """Return configurations spread evenly over the space; for a pool, its members."""
     if isinstance(space, Pool):
-        rows = (
-            np.arange(len(space.configs))
-            if space.size <= SAMPLED_PLACES
-            else rng.choice(len(space.configs), SAMPLED_PLACES, False)
-        )
-        return [space.configs[row] for row in np.sort(rows)]
+        if space.size <= SAMPLED_PLACES:
+            return list(space.configs)
+        rows = np.sort(rng.choice(len(space.configs), SAMPLED_PLACES, False))
+        return [space.configs[row] for row in rows]
     return encoding.decode(sobol_points(encoding.dimension, SAMPLED_PLACES, rng))
 
 

@@ -73,7 +73,7 @@ def front(
             name: [float(point.metrics[metric] or 0.0) for _, point in pairs]
             for name, pairs in groups.items()
         }
-        sign = 1.0 if problem.metrics[metric] == "minimize" else -1.0
+        sign = style.metric_sign(problem, metric)
         drawn = [value for group in values.values() for value in group]
         axis, beyond = style.value_axis(drawn, sign, log, kept=values["front"])
         outside += beyond and f" {unmarked(metric)}:{beyond}"
@@ -141,8 +141,7 @@ def _attained(
     history: History, reports: Sequence[Pair], across: str, up: str, share: float
 ) -> "Scatter":
     """Return the front after the first part of the reports, as steps."""
-    problem = several_metrics(history, "front")
-    signs = dict(zip(problem.names, problem.signs, strict=True))
+    problem = history.problem
     places = problem.names.index(across), problem.names.index(up)
     rows = {
         (point.counted[places[0]], point.counted[places[1]])
@@ -153,17 +152,11 @@ def _attained(
     for row in sorted(rows):
         if not steps or row[1] < steps[-1][1]:
             steps.append(row)
-    return trace(
-        [(signs[across] * first, signs[up] * second) for first, second in steps],
-        "lines",
-        line={
-            "shape": "hv",
-            "color": style.rgba(style.LINE, 0.25 + 0.5 * share),
-            "dash": "dot",
-            "width": 1,
-        },
-        name=f"after {share:.0%}",
-        hoverinfo="skip",
+    signs = np.array([style.metric_sign(problem, name) for name in (across, up)])
+    color = style.rgba(style.LINE, 0.25 + 0.5 * share)
+    surface = np.array(steps, dtype=float).reshape(-1, 2) * signs
+    return _steps(surface, f"after {share:.0%}", color, 1, "dot").update(
+        mode="lines", hoverinfo="skip"
     )
 
 
@@ -226,7 +219,7 @@ def attainment(*studies: Study, x: str | None = None, y: str | None = None) -> "
                 f"study {study.name!r} does not have the metrics {across!r} and {up!r} in the same"
                 " directions; give repeated studies of one problem"
             )
-    signs = np.array([1.0 if problem.metrics[n] == "minimize" else -1.0 for n in (across, up)])
+    signs = np.array([style.metric_sign(problem, name) for name in (across, up)])
     runs = [_losses(study, across, up, signs) for study in studies]
     if not any(map(len, runs)):
         raise StudyError("none of the studies has a report with all metrics yet")
@@ -287,7 +280,7 @@ def trade_offs(study: Study) -> "Figure":
     axes: list[dict[str, object]] = []
     for name, way in problem.metrics.items():
         values = [point.metrics[name] or 0.0 for point in shown]
-        height = style.value_dimension(values, 1.0 if way == "minimize" else -1.0)
+        height = style.value_dimension(values, style.metric_sign(problem, name))
         ends = cast("list[float]", height["range"])
         ends = ends if way == "maximize" else ends[::-1]
         axes.append({"label": unmarked(name, 24), **height, "range": ends})

@@ -128,10 +128,8 @@ def _drawn(
     picture = Figure(dots)
     failures = _failures(history, over)
     if failures is not None:
-        picture.add_trace(failures)
-        picture.update_layout(
-            yaxis2={"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True}
-        )
+        hidden = {"range": [0, 1], "visible": False, "fixedrange": True}
+        picture.add_trace(failures).update_layout(yaxis2={"overlaying": "y", **hidden})
     picture.add_trace(
         trace(
             [(place, value) for place, value, _ in line],
@@ -143,14 +141,11 @@ def _drawn(
             hovertemplate="best so far: %{y}, by trial %{customdata}<extra></extra>",
         )
     )
-    heights = [height for group in dots for height in group.y]
-    axis, outside = style.value_axis(
-        [*heights, *(value for _, value, _ in line)], problem.sign, log
-    )
+    heights = [height for group in dots for height in group.y] + [value for _, value, _ in line]
+    axis, outside = style.value_axis(heights, problem.sign, log)
     picture.update_xaxes(**x_axis(history, over, (place for place, _ in known)))
-    picture.update_layout(
-        yaxis={"title": {"text": style.metric_title(problem, problem.metric)}, **axis}
-    )
+    y_title = {"text": style.metric_title(problem, problem.metric)}
+    picture.update_layout(yaxis={"title": y_title, **axis})
     title = f"Best {unmarked(problem.metric)} over {over}"
     return figure(picture, title, _words(history, line, len(known)) + outside)
 
@@ -186,10 +181,9 @@ def _dots(history: History, known: list[tuple[float, Trial]], metric: str) -> "l
         part = staged and trial.budget < full
         name = "partly trained" if held and part else "trials" if held else BROKEN
         groups[name].append((trial, place, style.last_value(history.problem, trial, metric)))
+    shown_as = {"trials": "fully trained"} if staged else {}
     return [
-        style.trial_dots(
-            group, "fully trained" if name == "trials" and staged else name, MARKERS[name]
-        )
+        style.trial_dots(group, shown_as.get(name, name), MARKERS[name])
         for name, group in groups.items()
         if group
     ]
@@ -229,9 +223,8 @@ def _other(
     picture = Figure(_dots(history, [(place, trial) for place, trial, _ in there], metric))
     limits = add_limits(picture, problem.constraints.get(metric))
     values = [value for _, _, value in there]
-    axis, outside = style.value_axis(
-        [*values, *limits], style.metric_sign(problem, metric), log, kept=limits
-    )
+    sign = style.metric_sign(problem, metric)
+    axis, outside = style.value_axis([*values, *limits], sign, log, kept=limits)
     picture.update_xaxes(**x_axis(history, over, (place for place, _, _ in there)))
     picture.update_layout(yaxis={"title": {"text": style.metric_title(problem, metric)}, **axis})
     bounds = " and ".join(f"{limit:g}" for limit in limits)
@@ -258,13 +251,10 @@ def compare(*studies: Study, over: Over = "trials", log: bool = False) -> "Figur
     picture.update_xaxes(**x_axis(studies[0].history, over, places))
     axis, outside = style.value_axis([y for one in picture.data for y in one.y], problem.sign, log)
     picture.update_yaxes(title_text=f"best {style.metric_title(problem, problem.metric)}", **axis)
-    title = (
-        f"Best {unmarked(problem.metric)} of {len(studies)}"
-        f" {'study' if len(studies) == 1 else 'studies'} over {over}"
-    )
-    ends = "; ".join(
-        f"{one.name} {one.y[-1]:.6g}" if one.y else f"{one.name} nothing" for one in picture.data
-    )
+    count = "1 study" if len(studies) == 1 else f"{len(studies)} studies"
+    title = f"Best {unmarked(problem.metric)} of {count} over {over}"
+    last = [f"{one.y[-1]:.6g}" if one.y else "nothing" for one in picture.data]
+    ends = "; ".join(f"{one.name} {end}" for one, end in zip(picture.data, last, strict=True))
     return figure(picture, title, f"{title}: {ends}.{outside}")
 
 
@@ -370,10 +360,8 @@ def regret(results: str | Path | Sequence[Mapping[str, object]]) -> "Figure":
         picture.add_trace(trace(points, "lines+markers", line=line, name=unmarked(method), **group))
     picture.update_xaxes(title_text=AXES[axis])
     picture.update_yaxes(title_text="mean regret", type="log" if log else "linear")
-    suites = ", ".join(
-        sorted({" ".join(dict.fromkeys((record["suite"], record["table"]))) for record in records})
-    )
-    title = f"Regret of {len(curves)} methods on {unmarked(suites, 80)}"
+    suites = {" ".join(dict.fromkeys((one["suite"], one["table"]))) for one in records}
+    title = f"Regret of {len(curves)} methods on {unmarked(', '.join(sorted(suites)), 80)}"
     last = "; ".join(f"{unmarked(name)} {one.mean[-1]:.3g}" for name, one in curves.items())
     bands = " or ".join(dict.fromkeys(one.of for one in curves.values() if one.of))
     words = f"{title}, {len(records)} runs; at the end: {last}."

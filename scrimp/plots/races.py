@@ -46,17 +46,9 @@ def selection_race(selection: Selection) -> "Figure":
     picture = Figure()
     look = {"line": {"color": style.LINE, "shape": "hv"}, "name": "in the race"}
     picture.add_trace(trace(steps, "lines", **look))
-    marker = {"color": style.MUTED, "size": 9, "symbol": "x"}
-    picture.add_trace(
-        trace(
-            [(x, y) for x, y, _ in gone],
-            "markers",
-            marker=marker,
-            name="eliminated",
-            text=[names for _, _, names in gone],
-            hovertemplate="%{text}<extra></extra>",
-        )
-    )
+    look = {"marker": {"color": style.MUTED, "size": 9, "symbol": "x"}, "name": "eliminated"}
+    look |= {"text": [names for _, _, names in gone], "hovertemplate": "%{text}<extra></extra>"}
+    picture.add_trace(trace([(x, y) for x, y, _ in gone], "markers", **look))
     picture.update_xaxes(title_text="answers asked", rangemode="tozero")
     picture.update_yaxes(title_text="checkpoints in the race", type="log", dtick="D1")
     picture.update_layout(height=FIGURE_HEIGHT)
@@ -96,9 +88,9 @@ def selection_scores(selection: Selection) -> "Figure":
     spread = 1.645 * np.sqrt(np.maximum(np.diag(statement.covariance), 0.0))
     asked = race.counts.sum(1)
     picture = Figure()
-    colours = ((race.alive, style.LINE, "in the race"), (None, style.MUTED, "eliminated"))
-    for rows, colour, name in colours:
-        shown = np.setdiff1d(np.arange(len(asked)), race.alive) if rows is None else rows
+    out = np.setdiff1d(np.arange(len(asked)), race.alive)
+    colours = ((race.alive, style.LINE, "in the race"), (out, style.MUTED, "eliminated"))
+    for shown, colour, name in colours:
         shown = shown[asked[shown] > 0]
         points = [
             (unmarked(fold.checkpoints[r]), sign * (level + statement.mean[r])) for r in shown

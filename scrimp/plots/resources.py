@@ -103,14 +103,8 @@ def spending(study: Study, parameters: Sequence[str] | None = None, columns: int
     places = style.panel_places(specs)
     shares = {name: _share(space[name], name, found) for name in names}
     titles = ("over time", "budget reached", *(_title(name, shares[name]) for name in names))
-    picture = make_subplots(
-        rows=lines,
-        cols=cells,
-        specs=specs,
-        subplot_titles=titles,
-        vertical_spacing=0.36 / lines,
-        horizontal_spacing=0.24 / cells,
-    )
+    spacing = {"vertical_spacing": 0.36 / lines, "horizontal_spacing": 0.24 / cells}
+    picture = make_subplots(rows=lines, cols=cells, specs=specs, subplot_titles=titles, **spacing)
     _add_time(picture, found)
     _add_reach(picture, found, history, places[1])
     for where, name in zip(places[2:], names, strict=True):
@@ -127,15 +121,14 @@ def _panels(parameters: int, columns: int) -> "list[list[dict[str, int] | None]]
     """Return the grid: two panels, side by side if there are columns, above those of parameters."""
     above, below = style.panel_grid(2, min(columns, 2)), style.panel_grid(parameters, columns)
     cells = math.lcm(len(above[0]), len(below[0]))
-    return [_stretched(row, cells // len(row)) for row in [*above, *below]]
-
-
-def _stretched(row: "list[dict[str, int] | None]", times: int) -> "list[dict[str, int] | None]":
-    cells: list[dict[str, int] | None] = []
-    for cell in row:
-        wider = None if cell is None else {"colspan": cell["colspan"] * times}
-        cells += [wider, *[None] * (times - 1)]
-    return cells
+    return [
+        [
+            cell and {"colspan": cell["colspan"] * (cells // len(row))}
+            for narrow in row
+            for cell in (narrow, *[None] * (cells // len(row) - 1))
+        ]
+        for row in [*above, *below]
+    ]
 
 
 def _counts(found: Sequence[Course]) -> dict[str, list[Course]]:
@@ -323,10 +316,8 @@ def stretches(history: History) -> list[Stretch]:
             if status:
                 grant = open_.pop(event.trial)
                 found.append(_stretch(grant, event.time - began, status, began))
-    found += [
-        _stretch(grant, now - began, history.trials[number].status, began)
-        for number, grant in open_.items()
-    ]
+    for number, grant in open_.items():
+        found.append(_stretch(grant, now - began, history.trials[number].status, began))
     return found
 
 
@@ -401,9 +392,8 @@ def source_weights(study: Study) -> "Figure":
     picture.update_xaxes(title_text="decision", **style.count_axis(at))
     picture.update_yaxes(title_text="weight (share)", rangemode="tozero")
     alone = sum(value >= 0.995 for value in shares[THIS_STUDY])
-    last = ", ".join(
-        f"{name} {values[-1]:.2f}" for values, name in zip(shares.values(), looks, strict=True)
-    )
+    ends = zip(looks, shares.values(), strict=True)
+    last = ", ".join(f"{name} {values[-1]:.2f}" for name, values in ends)
     words = f"Weights of past studies in {len(recorded)} decisions; in the last one {last}."
     words += f" {alone} decisions were taken by this study's own model alone." if alone else ""
     return figure(picture, "Weights of past studies", words)

@@ -6,7 +6,8 @@ axis would leave nothing to see. Here a range is dropped when only the type of i
     curves(study).update_yaxes(type="log")
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from plotly.graph_objects import Figure
 
@@ -16,35 +17,32 @@ class RetypedAxes(Figure):  # type: ignore[misc]
 
     def update_xaxes(self, *args: object, **changes: object) -> "RetypedAxes":
         """Change horizontal axes, as Plotly does."""
-        return self._without_stale_ranges(
-            lambda: super(RetypedAxes, self).update_xaxes(*args, **changes)
-        )
+        with self._without_stale_ranges():
+            super().update_xaxes(*args, **changes)
+        return self
 
     def update_yaxes(self, *args: object, **changes: object) -> "RetypedAxes":
         """Change vertical axes, as Plotly does."""
-        return self._without_stale_ranges(
-            lambda: super(RetypedAxes, self).update_yaxes(*args, **changes)
-        )
+        with self._without_stale_ranges():
+            super().update_yaxes(*args, **changes)
+        return self
 
     def update_layout(self, *args: object, **changes: object) -> "RetypedAxes":
         """Change the layout, as Plotly does."""
-        return self._without_stale_ranges(
-            lambda: super(RetypedAxes, self).update_layout(*args, **changes)
-        )
+        with self._without_stale_ranges():
+            super().update_layout(*args, **changes)
+        return self
 
-    def _without_stale_ranges(self, change: Callable[[], object]) -> "RetypedAxes":
+    @contextmanager
+    def _without_stale_ranges(self) -> Iterator[None]:
         before = self._axes()
-        change()
+        yield
         for name, (kind, ends) in self._axes().items():
             old_kind, old_ends = before.get(name, (kind, None))
             if ends is not None and ends == old_ends and (kind == "log") != (old_kind == "log"):
                 self.layout[name].range = None
-        return self
 
     def _axes(self) -> Mapping[str, tuple[str | None, tuple[float, ...] | None]]:
         """Return the type and the range of every axis."""
-        return {
-            name: (self.layout[name].type, self.layout[name].range)
-            for name in self.layout
-            if name[1:5] == "axis"
-        }
+        names = [name for name in self.layout if name[1:5] == "axis"]
+        return {name: (self.layout[name].type, self.layout[name].range) for name in names}

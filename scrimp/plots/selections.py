@@ -8,6 +8,7 @@ scrimp.plots.selection_correlations(selection)
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -74,18 +75,11 @@ def selection_grid(selection: Selection) -> "Figure":
     shades = (centred / np.maximum(centred.std(axis=0), 1e-12))[order].T
     columns = [unmarked(str(label)) for label in belief.labels]
     rows = [unmarked(task) for task in table.tasks]
-    picture = Figure(
-        Heatmap(
-            z=shades,
-            x=columns,
-            y=rows,
-            customdata=belief.cells[order].T,
-            colorscale=style.AREA,
-            zmid=0.0,
-            colorbar={"title": {"text": "relative to<br>the task"}},
-            hovertemplate="%{y} of checkpoint %{x}: %{customdata:.4g} expected<extra></extra>",
-        )
-    )
+    hover = "%{y} of checkpoint %{x}: %{customdata:.4g} expected<extra></extra>"
+    colours = {"colorscale": style.AREA, "zmid": 0.0}
+    colours |= {"colorbar": {"title": {"text": "relative to<br>the task"}}, "hovertemplate": hover}
+    expected = belief.cells[order].T
+    picture = Figure(Heatmap(z=shades, x=columns, y=rows, customdata=expected, **colours))
     pending = np.zeros(table.shape, dtype=bool)
     for cell in pending_cells(history):
         pending[table.cell(*cell)] = True
@@ -139,9 +133,8 @@ def selection_curve(selection: Selection, tasks: Sequence[str] | None = None) ->
     table, order = belief.table, belief.order
     unknown = [task for task in tasks or () if task not in table.tasks]
     if unknown:
-        raise StudyError(
-            f"there is no task {unknown[0]!r}; known are {', '.join(table.tasks[:12])}"
-        )
+        known = ", ".join(table.tasks[:12])
+        raise StudyError(f"there is no task {unknown[0]!r}; known are {known}")
     shown = list(tasks or table.tasks)
     picture = make_subplots(
         rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09, row_heights=[0.55, 0.45]
@@ -208,17 +201,17 @@ def selection_confidence(selection: Selection) -> "Figure":
     texts = [f"checkpoint {unmarked(answer.checkpoint)}" for _, answer in moments]
     picture = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09)
     hover = {"text": texts, "hovertemplate": "%{text}: %{y:.3g} after %{x} cells<extra></extra>"}
-    panels = (
-        ("probability best", style.LINE, [answer.probability_best for _, answer in moments]),
-        ("expected loss", style.LINE, [answer.expected_loss for _, answer in moments]),
-    )
-    for row, (name, colour, values) in enumerate(panels, start=1):
-        look = {"line": {"color": colour}, "name": name, **hover}
+    panels = {
+        "probability best": [answer.probability_best for _, answer in moments],
+        "expected loss": [answer.expected_loss for _, answer in moments],
+    }
+    for row, (name, values) in enumerate(panels.items(), start=1):
+        look = {"line": {"color": style.LINE}, "name": name, **hover}
         picture.add_trace(trace(zip(cells, values, strict=True), "lines+markers", **look), row, 1)
         picture.update_yaxes(title_text=name, rangemode="tozero", row=row, col=1)
-    changed = [place for place in range(1, len(texts)) if texts[place] != texts[place - 1]]
-    for place in changed:
-        picture.add_vline(x=cells[place], line={"color": style.MUTED, "dash": "dot", "width": 1})
+    for cell, (before, text) in zip(cells[1:], pairwise(texts), strict=True):
+        if text != before:
+            picture.add_vline(x=cell, line={"color": style.MUTED, "dash": "dot", "width": 1})
     picture.update_yaxes(range=[0, 1.02], row=1, col=1)
     picture.update_xaxes(title_text="cells evaluated", row=2, col=1, **style.count_axis(cells))
     picture.update_layout(height=FIGURE_HEIGHT, showlegend=False)
@@ -232,9 +225,8 @@ def _moments(history: History) -> list[tuple[int, "Recommendation"]]:
     """Return evaluated cells and the answer at some decisions and at the end, with a confidence."""
     ends = [event.seen for event in history.events if isinstance(event, Decided)]
     found: dict[int, Recommendation] = {}
-    for end in style.thinned_items(
-        [*(end for end in ends if end > 1), history.length], MAX_MOMENTS
-    ):
+    shown = [*(end for end in ends if end > 1), history.length]
+    for end in style.thinned_items(shown, MAX_MOMENTS):
         then = History.of(history.events[:end])
         answer = recommendation(then)
         if answer.probability_best is not None:
@@ -297,12 +289,11 @@ def _extremes(matrix: Array, names: list[str]) -> str:
     if not len(first):
         return ""
     values = matrix[first, second]
-    most, least = int(np.argmax(values)), int(np.argmin(values))
-    pairs = [
+    highest, lowest = (
         f"{names[first[place]]} and {names[second[place]]} ({values[place]:.2f})"
-        for place in (most, least)
-    ]
-    return f"; highest for {pairs[0]}, lowest for {pairs[1]}"
+        for place in (np.argmax(values), np.argmin(values))
+    )
+    return f"; highest for {highest}, lowest for {lowest}"
 
 
 def _together(matrix: Array) -> list[int]:

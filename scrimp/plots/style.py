@@ -17,12 +17,12 @@ import numpy as np
 
 from scrimp.errors import StudyError
 from scrimp.json_values import Scalar
-from scrimp.space.parameter import Float, Int, Ordinal
+from scrimp.space.parameter import Float, Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Problem
-from scrimp.study_log.trial import Trial
+from scrimp.study_log.trial import Observation, Trial
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure, Scatter
@@ -126,6 +126,11 @@ def fitting_trials(history: History, trials: Sequence[Trial]) -> list[Trial]:
     return [trial for trial in trials if history.problem.space.contains(trial.config)]
 
 
+def shown_trials(history: History, trials: Sequence[Trial], most: int, metric: str) -> list[Trial]:
+    """Return the `sampled_trials` that fit the space."""
+    return fitting_trials(history, sampled_trials(history, trials, most, metric))
+
+
 def figure(figure: "Figure", title: str, alternative: str) -> "Figure":
     """Set the title, look and text alternative of a Plotly figure."""
     from scrimp.plots.retyped_axes import RetypedAxes
@@ -212,7 +217,12 @@ def last_value(problem: Problem, trial: Trial, metric: str) -> float | None:
     """Return the last value of a metric; None if it is missing or not finite."""
     if metric == problem.metric or trial.last is None:
         return trial.value
-    value = trial.last.metrics.get(metric)
+    return finite_value(trial.last, metric)
+
+
+def finite_value(point: Observation, metric: str) -> float | None:
+    """Return the value of a metric in a report; None if it is missing or not finite."""
+    value = point.metrics.get(metric)
     return value if value is not None and math.isfinite(value) else None
 
 
@@ -334,11 +344,9 @@ def order(parameter: Parameter) -> dict[str, object]:
         settings |= powers(parameter.low, parameter.high)
     elif isinstance(parameter, Int) and parameter.high - parameter.low <= MAX_INTEGER_TICKS:
         settings["dtick"] = 1
-    if isinstance(parameter, Ordinal) or settings["type"] == "category":
-        settings |= {
-            "categoryorder": "array",
-            "categoryarray": labels(parameter, parameter.grid or ()),
-        }
+    if settings["type"] == "category":
+        ordered = labels(parameter, parameter.grid or ())
+        settings |= {"categoryorder": "array", "categoryarray": ordered}
     return settings
 
 
@@ -378,10 +386,8 @@ def check_parameters(
         return list(space.searched[:most])
     for name in names:
         if name not in space.searched:
-            raise StudyError(
-                f"there is no searched parameter {name!r}; the space has"
-                f" {', '.join(space.searched)}"
-            )
+            known = ", ".join(space.searched)
+            raise StudyError(f"there is no searched parameter {name!r}; the space has {known}")
     return list(names)
 
 
@@ -466,9 +472,8 @@ def value_axis(
 
 
 def _outside(count: int) -> str:
-    if not count:
-        return ""
-    return f" {count} point{' lies' if count == 1 else 's lie'} outside; a double click shows all."
+    lie = " lies" if count == 1 else "s lie"
+    return f" {count} point{lie} outside; a double click shows all." if count else ""
 
 
 MAX_OWN_COLOURS = 7
@@ -496,9 +501,8 @@ def shade(rank: float | None) -> str:
     if rank is None:
         return rgba(MUTED, 0.35)
     low, high = (np.array(_parts(colour)) for colour in (MUTED, LINE))
-    mixed = low + (high - low) * (1.0 - rank)
-    red, green, blue = (int(round(float(part))) for part in mixed)
-    return rgba(f"#{red:02x}{green:02x}{blue:02x}", 0.3 + 0.65 * (1.0 - rank) ** 2)
+    red, green, blue = np.rint(low + (high - low) * (1.0 - rank)).astype(int).tolist()
+    return f"rgba({red}, {green}, {blue}, {0.3 + 0.65 * (1.0 - rank) ** 2:g})"
 
 
 def _parts(colour: str) -> tuple[int, int, int]:
@@ -521,11 +525,11 @@ def chosen_trials(history: History, trials: Sequence[int] | None, most: int) -> 
     the best are drawn on top."""
     place = trial_ranks(history)
     if trials is not None:
+        count = len(history.trials)
         for number in trials:
-            if not 0 <= number < len(history.trials):
+            if not 0 <= number < count:
                 raise StudyError(
-                    f"there is no trial {number}; the study has {len(history.trials)}, "
-                    "counted from 0"
+                    f"there is no trial {number}; the study has {count}, counted from 0"
                 )
         numbers = set(trials)
     else:
