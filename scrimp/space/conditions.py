@@ -42,9 +42,7 @@ class Conditions:
         """Resolve the conditions of ``parameters``; a `SpaceError` has the child, the parent, the
         value and the rule."""
         allowed = {
-            name: _allowed(name, parameters)
-            for name, parameter in parameters.items()
-            if parameter.when
+            name: _allowed(name, parameters) for name, item in parameters.items() if item.when
         }
         order = _parents_first(list(parameters), allowed)
         implied: dict[str, dict[str, Identities]] = {}
@@ -64,9 +62,9 @@ class Conditions:
     def surplus(self, name: str, value: object, known: Mapping[str, object]) -> str:
         """Return the message for a value of ``name``, which does not exist given ``known``."""
         parent, values = next(
-            (parent, values)
-            for parent, values in self.allowed[name].items()
-            if parent not in known or identity(known[parent]) not in values
+            need
+            for need in self.allowed[name].items()
+            if need[0] not in known or identity(known[need[0]]) not in need[1]
         )
         state = f"{known[parent]!r}" if parent in known else "absent"
         legal = " or ".join(sorted(repr(item) for _, item in values))
@@ -102,9 +100,9 @@ class Conditions:
         named = {value for other in rest for value in self.allowed.get(other, {}).get(name, ())}
         total = sum(self._count({**known, name: value}, rest, parameters) for _, value in named)
         others = int(parameters[name].size) - len(named)
-        return total + (
-            others * self._count({**known, name: _UNNAMED}, rest, parameters) if others else 0
-        )
+        if others:
+            total += others * self._count({**known, name: _UNNAMED}, rest, parameters)
+        return total
 
 
 def _allowed(name: str, parameters: Mapping[str, Parameter]) -> dict[str, Identities]:
@@ -126,9 +124,8 @@ def _allowed(name: str, parameters: Mapping[str, Parameter]) -> dict[str, Identi
                 f"of at most {MAX_VALUES_OF_PARENT} values"
             )
         try:
-            allowed[parent] = frozenset(
-                identity(parameters[parent].validate(parent, value)) for value in values
-            )
+            legal = [parameters[parent].validate(parent, value) for value in values]
+            allowed[parent] = frozenset(map(identity, legal))
         except ConfigError as error:
             raise SpaceError(
                 f"parameter {name!r} depends on a value that its parent cannot have: {error}"
@@ -161,9 +158,7 @@ def _parents_first(
     order: dict[str, None] = {}
     waiting = names
     while waiting:
-        ready = [
-            name for name in waiting if all(parent in order for parent in allowed.get(name, ()))
-        ]
+        ready = [name for name in waiting if order.keys() >= set(allowed.get(name, ()))]
         if not ready:
             raise SpaceError(
                 f"the conditions form a cycle: {' -> '.join(_cycle(waiting, allowed))}; remove one"

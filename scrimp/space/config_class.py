@@ -61,11 +61,10 @@ def filled(settings: type[T], params: Mapping[str, Json]) -> T:
         else:
             values[name] = value
     hints = _hints(settings)
-    unknown = [name for name in [*values, *inner] if name not in hints]
-    if unknown:
-        raise SpaceError(
-            f"{settings.__name__} has no field {unknown[0]!r}; it has {', '.join(hints)}"
-        )
+    for name in [*values, *inner]:
+        if name not in hints:
+            known = ", ".join(hints)
+            raise SpaceError(f"{settings.__name__} has no field {name!r}; it has {known}")
     for name, below in inner.items():
         values[name] = filled(cast(type, _plain(hints[name])), below)
     return settings(**values)

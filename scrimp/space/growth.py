@@ -44,9 +44,8 @@ def narrowings(old: Space, new: Space) -> tuple[str, ...]:
     if ``new`` is ``old`` or grew from it."""
     if isinstance(old, Pool):
         lost = sum(grown_config(config, old, new) is None for config in old.configs)
-        return (
-            (f"{lost} of {len(old.configs)} configurations of the pool do not fit",) if lost else ()
-        )
+        words = f"{lost} of {len(old.configs)} configurations of the pool do not fit"
+        return (words,) if lost else ()
     if isinstance(new, Pool):
         return ("the space became a pool, which has its listed configurations only",)
     found = [
@@ -66,10 +65,8 @@ def _narrowed(name: str, old: Parameter, new: Parameter) -> str:
     values: Sequence[Scalar] = old.grid or ()
     if isinstance(old, Float | Int) and isinstance(new, Float | Int):
         if not (new.low <= old.low and old.high <= new.high):
-            return (
-                f"parameter {name!r} ran from {old.low} to {old.high} and now from {new.low} to"
-                f" {new.high}"
-            )
+            now = f"from {new.low} to {new.high}"
+            return f"parameter {name!r} ran from {old.low} to {old.high} and now {now}"
         # Two neighbours on a grid stand for all.
         values = values[:2]
     gone = [value for value in values if not _takes(new, value)]

@@ -27,9 +27,8 @@ def words(value: object, max_length: int = 200) -> str:
 def html_table(header: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> str:
     """Return a table of escaped cells; an empty header is left out."""
     listed = list(rows)
-    top = "".join(
-        f'<th style="{CELL};opacity:.7;font-weight:600">{words(name)}</th>' for name in header
-    )
+    style = f"{CELL};opacity:.7;font-weight:600"
+    top = "".join(f'<th style="{style}">{words(name)}</th>' for name in header)
     body = "".join(
         "<tr>" + "".join(f'<td style="{CELL}">{words(cell)}</td>' for cell in row) + "</tr>"
         for row in listed[:MAX_ROWS_SHOWN]
@@ -64,9 +63,8 @@ def _remarks(parameter: Parameter) -> str:
         found += ["log"] * parameter.log
         found += [f"step {parameter.step:g}"] if parameter.step is not None else []
     if parameter.when:
-        parents = (
-            f"{name} is {' or '.join(map(str, values))}" for name, values in parameter.needs.items()
-        )
+        needs = parameter.needs.items()
+        parents = (f"{name} is {' or '.join(map(str, values))}" for name, values in needs)
         found.append(f"when {' and '.join(parents)}")
     if parameter.default is not None:
         found.append(f"default {parameter.default}")

@@ -33,12 +33,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.checks import is_finite, nearest_name
-from scrimp.errors import ConfigError, SpaceError
+from scrimp.errors import SpaceError
 from scrimp.json_values import JsonObject, Scalar
 from scrimp.space.parameter_contract import (
     Parameter,
     distinct,
     identity,
+    illegal,
     one_of,
     plain,
     scalar,
@@ -242,12 +243,10 @@ class Float(Parameter):
     def validate(self, name: str, value: object) -> float:
         number = plain(value)
         if not is_finite(number):
-            raise ConfigError(
-                f"parameter {name!r} is {value!r}; it must be a finite number {_within(self)}"
-            )
+            raise illegal(name, value, f"a finite number {_within(self)}")
         found = self._inside(value, number) if self.grid is None else self.grid.nearest(number)
         if found is None:
-            raise ConfigError(f"parameter {name!r} is {number!r}; it must be {_within(self)}")
+            raise illegal(name, number, _within(self))
         return found
 
     def _inside(self, value: object, number: float) -> float | None:
@@ -268,9 +267,7 @@ class Float(Parameter):
         lower, upper = _scale(self, self.low, self.high)
         places = np.asarray(units, dtype=float)
         numbers = lower + places * (upper - lower)
-        numbers = np.minimum(
-            np.maximum(np.exp(numbers) if self.log else numbers, self.low), self.high
-        )
+        numbers = np.clip(np.exp(numbers) if self.log else numbers, self.low, self.high)
         # The ends exactly, despite rounding.
         numbers[places <= 0], numbers[places >= 1] = self.low, self.high
         return numbers.tolist()  # type: ignore[no-any-return]
@@ -325,11 +322,9 @@ class Int(Parameter):
     def validate(self, name: str, value: object) -> int:
         number = plain(value)
         if not is_finite(number) or number != int(number):
-            raise ConfigError(
-                f"parameter {name!r} is {value!r}; it must be a whole number {_within(self)}"
-            )
+            raise illegal(name, value, f"a whole number {_within(self)}")
         if int(number) not in self.grid:
-            raise ConfigError(f"parameter {name!r} is {number!r}; it must be {_within(self)}")
+            raise illegal(name, number, _within(self))
         return int(number)
 
     def to_units(self, values: Sequence[Scalar]) -> NDArray[np.float64]:
@@ -515,19 +510,18 @@ def parameter_from_json(name: str, record: JsonObject) -> Parameter:
         )
     settings = {key: value for key, value in record.items() if key != "type"}
     legal = [item.name for item in fields(kind)]
-    missing = [
-        item
-        for item in legal
-        if item in ("low", "high", "values", "choices", "value") and item not in settings
+    needed = [item.name for item in fields(kind) if not item.kw_only]
+    problems = [
+        *(
+            f"has the unknown setting {key!r}{_aside(key, legal)}"
+            for key in settings
+            if key not in legal
+        ),
+        *(f"lacks {key!r}" for key in needed if key not in settings),
     ]
-    unknown = [key for key in settings if key not in legal]
-    if missing or unknown:
-        hint = _aside(unknown[0], legal) if unknown else ""
-        problem = (
-            f"has the unknown setting {unknown[0]!r}{hint}" if unknown else f"lacks {missing[0]!r}"
-        )
+    if problems:
         raise SpaceError(
-            f"parameter {name!r} {problem}; the settings of {record['type']!r} are"
+            f"parameter {name!r} {problems[0]}; the settings of {record['type']!r} are"
             f" {', '.join(legal)}"
         )
     try:

@@ -60,6 +60,11 @@ def distinct(label: str, values: object) -> tuple[Scalar, ...]:
     return normal
 
 
+def illegal(name: str, value: object, rule: str) -> ConfigError:
+    """Return the error for a value of a parameter that breaks ``rule``."""
+    return ConfigError(f"parameter {name!r} is {value!r}; it must be {rule}")
+
+
 def one_of(name: str, value: object, legal: Sequence[Scalar], known: Container[object]) -> Scalar:
     """Return the legal value: the identical one, or else the only equal number (1.0 if 1 is legal)."""
     normal = plain(value)
@@ -68,18 +73,14 @@ def one_of(name: str, value: object, legal: Sequence[Scalar], known: Container[o
     equal = [other for other in legal if is_number(normal) and is_number(other) and other == normal]
     if len(equal) == 1:
         return equal[0]
-    raise ConfigError(
-        f"parameter {name!r} is {value!r}; it must be one of {', '.join(map(repr, legal))}"
-    )
+    raise illegal(name, value, f"one of {', '.join(map(repr, legal))}")
 
 
 def shares(values: Sequence[Scalar], units: NDArray[np.float64]) -> list[Scalar]:
     """Return the values at places (n,), if each owns an equal share. Both i/(k-1) and the middle of
     the i-th of k shares lie in it."""
-    places = np.clip(np.asarray(units, dtype=float) * len(values), 0, len(values) - 1).astype(
-        np.int64
-    )
-    return [values[place] for place in places.tolist()]
+    places = np.clip(np.asarray(units, dtype=float) * len(values), 0, len(values) - 1)
+    return [values[place] for place in places.astype(np.int64).tolist()]
 
 
 Confidence = Literal["low", "medium", "high"]

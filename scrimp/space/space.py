@@ -76,20 +76,12 @@ class Space(Mapping[str, Parameter]):
     @cached_property
     def searched(self) -> tuple[str, ...]:
         """The parameters except constants: the axes of the unit cube, in order."""
-        return tuple(
-            name
-            for name, parameter in self._parameters.items()
-            if not isinstance(parameter, Constant)
-        )
+        return tuple(name for name, item in self.items() if not isinstance(item, Constant))
 
     @property
     def defaults(self) -> Config:
         """The default of each parameter that has one."""
-        return {
-            name: item.default
-            for name, item in self._parameters.items()
-            if item.default is not None
-        }
+        return {name: item.default for name, item in self.items() if item.default is not None}
 
     def __getitem__(self, name: str) -> Parameter:
         return self._parameters[name]
@@ -102,9 +94,7 @@ class Space(Mapping[str, Parameter]):
 
     def __repr__(self) -> str:
         if all(name.isidentifier() for name in self):
-            return (
-                f"Space({', '.join(f'{name}={parameter!r}' for name, parameter in self.items())})"
-            )
+            return f"Space({', '.join(f'{name}={item!r}' for name, item in self.items())})"
         return f"Space({self._parameters!r})"
 
     def _repr_html_(self) -> str:
@@ -181,21 +171,14 @@ class Space(Mapping[str, Parameter]):
         """Return a hashable key of a valid configuration; equal configurations have equal keys."""
         if not self._ambiguous:
             return tuple(map(config.get, self._parameters))
-        return tuple(
-            (type(config[name]), config[name]) if name in config else None
-            for name in self._parameters
-        )
+        return tuple(identity(config[name]) if name in config else None for name in self)
 
     @cached_property
     def _ambiguous(self) -> bool:
         """True if different values may be equal in Python, such as 1 and True, or a value may be
         None, which is also the key of an absent parameter."""
-        grids = [parameter.grid for parameter in self._parameters.values()]
-        lists = [
-            values
-            for values in grids
-            if values is not None and not isinstance(values, range | Steps)
-        ]
+        grids = [parameter.grid or () for parameter in self.values()]
+        lists = [values for values in grids if not isinstance(values, range | Steps)]
         return any(None in values or len(set(values)) < len(values) for values in lists)
 
     def sample(self, count: int, rng: np.random.Generator) -> list[Config]:
@@ -262,12 +245,7 @@ class Space(Mapping[str, Parameter]):
 
     def to_json(self) -> dict[str, Json]:
         """Return a plain JSON form; `from_json` restores it."""
-        return {
-            "parameters": [
-                {"name": name, **parameter.to_json()}
-                for name, parameter in self._parameters.items()
-            ]
-        }
+        return {"parameters": [{"name": name, **item.to_json()} for name, item in self.items()]}
 
     @staticmethod
     def from_json(record: JsonObject) -> "Space":
@@ -341,22 +319,17 @@ class Pool(Space):
                 f"{count} configurations requested of a pool of {len(self._members)}; draws are"
                 " without replacement"
             )
-        return [
-            dict(self._members[row]) for row in rng.choice(len(self._members), count, replace=False)
-        ]
+        rows = rng.choice(len(self._members), count, replace=False)
+        return [dict(self._members[row]) for row in rows]
 
     def complete(self, config: Mapping[str, Json], rng: np.random.Generator) -> Config:
         """Draw a member that agrees with a partial configuration; raise `ConfigError` if none does."""
-        given = [
+        given = {
             (name, identity(self[name].validate(name, value)))
             for name, value in config.items()
             if name in self
-        ]
-        fitting = [
-            m
-            for m in self._members
-            if all(name in m and identity(m[name]) == value for name, value in given)
-        ]
+        }
+        fitting = [m for m in self._members if given <= {(n, identity(v)) for n, v in m.items()}]
         if not fitting or len(given) < len(config):
             # Raises the right error.
             return self.validate(config)
@@ -376,9 +349,7 @@ class Pool(Space):
         self, units: NDArray[np.float64], rows: NDArray[np.int64] | None = None
     ) -> NDArray[np.int64]:
         """Return the row of the member nearest to each place (m, d), among ``rows`` if given."""
-        apart = np.array(
-            [isinstance(self[name], Categorical) for name in self.searched], dtype=bool
-        )
+        apart = np.array([isinstance(self[name], Categorical) for name in self.searched], bool)
         places = self.to_units(super().from_units(units))
         members = self.units if rows is None else self.units[rows]
         found = nearest_rows(places, members, apart)

@@ -51,9 +51,8 @@ def read_space_text(texts: Sequence[str]) -> dict[str, Json]:
             name = match["name"]
             if name in found:
                 raise SpaceError(f"parameter {name!r} is given twice; give it once")
-            found[name] = (
-                read_scalar(match["constant"]) if match["kind"] is None else _record(match)
-            )
+            constant = match["constant"]
+            found[name] = _record(match) if constant is None else read_scalar(constant)
             place = match.end()
     return found
 
