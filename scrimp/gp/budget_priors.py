@@ -74,13 +74,11 @@ def budget_prior(
             return MeanAndKernel(Warped(both, (*columns, fixed)) if warped else both)
         case "matern52-res-warp":
             bent = tuple(columns) if warped else (fixed,) * width
-            return MeanAndKernel(
-                Warped(kernel_by_name(kernel, (*columns, Column())), (*bent, Column()))
-            )
+            both = kernel_by_name(kernel, (*columns, Column()))
+            return MeanAndKernel(Warped(both, (*bent, Column())))
         case "cross-validation":
-            fold = OnColumns(Scaled(Matern52(columns, ard=False)), own) * OnColumns(
-                InverseLargest(folds), (width,)
-            )
+            alike = OnColumns(Scaled(Matern52(columns, ard=False)), own)
+            fold = alike * OnColumns(InverseLargest(folds), (width,))
             return MeanAndKernel(OnColumns(config_kernel(kernel, columns, warped), own) + fold)
     raise MethodError(
         f"unknown resource kernel {name!r}; choose one of {', '.join(RESOURCE_KERNELS)}"

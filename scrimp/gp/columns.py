@@ -76,19 +76,14 @@ class Features:
     def _numeric(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Indices of the features that are values of a column, and of those columns."""
         ordered = np.array([column.ordered for column in self.columns], dtype=bool)
-        features = (
-            np.flatnonzero(ordered[self.owner]) if len(self.owner) else np.empty(0, dtype=np.intp)
-        )
-        return features, np.flatnonzero(ordered)
+        return np.flatnonzero(ordered[self.owner]), np.flatnonzero(ordered)
 
     @cached_property
     def _levels(self) -> tuple[NDArray[np.intp], NDArray[np.intp], Array]:
         """Indices of the one-hot features, their columns, and the category of each."""
-        numeric = set(self._numeric[0].tolist())
-        marks = np.array([i for i in range(len(self.owner)) if i not in numeric], dtype=np.intp)
-        values = [
-            value for column in self.columns if not column.ordered for value in column.values or ()
-        ]
+        marks = np.setdiff1d(np.arange(len(self.owner)), self._numeric[0])
+        categorical = [column for column in self.columns if not column.ordered]
+        values = [value for column in categorical for value in column.values or ()]
         return marks, self.owner[marks], np.array(values, dtype=np.float64)
 
     def __call__(self, x: Array) -> Array:

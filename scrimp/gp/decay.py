@@ -67,6 +67,9 @@ DECAYING_SHARE = Hyperparameter(
 )
 
 
+SCALARS = (CONSTANT_MEAN, SHAPE, RATE, SIZE, DECAYING_SHARE)
+
+
 def decay(
     rho: Array, shape: float, rate: float
 ) -> tuple[Array, Callable[[Array], tuple[float, float]]]:
@@ -97,11 +100,8 @@ def decay_slope(rho: Array, shape: float, rate: float) -> Array:
 def same_rows(x1: Array, x2: Array) -> Array:
     """[x1_i = x2_j] as 0 or 1 (n, m); rows are compared bit by bit."""
     known: dict[bytes, int] = {}
-    ids = [
-        np.array([known.setdefault(row.tobytes(), len(known)) for row in x], dtype=np.intp)
-        for x in (x1, x2)
-    ]
-    return np.asarray(ids[0][:, None] == ids[1], dtype=np.float64)
+    first, second = ([known.setdefault(row.tobytes(), len(known)) for row in x] for x in (x1, x2))
+    return np.equal.outer(first, second).astype(np.float64)
 
 
 class _Levels:
@@ -109,8 +109,7 @@ class _Levels:
 
     def __init__(self, rho: Array) -> None:
         self.values, index = np.unique(rho, return_inverse=True)
-        self.indicator = np.zeros((len(rho), len(self.values)))
-        self.indicator[np.arange(len(rho)), index] = 1.0
+        self.indicator = np.eye(len(self.values))[index]
 
 
 def _levels(rho: Array) -> _Levels:
@@ -134,26 +133,24 @@ class DecayPrior(Prior):
     share: float | None = None
     separate: bool = False
     scalars: Array = field(
-        default_factory=lambda: np.array(
-            [0.0, SHAPE.start, RATE.start, SIZE.start, DECAYING_SHARE.start]
-        )
+        default_factory=lambda: np.array([parameter.start for parameter in SCALARS])
     )
 
     @cached_property
     def parameters(self) -> tuple[Hyperparameter, ...]:
-        learned = (CONSTANT_MEAN, SHAPE, RATE, SIZE, DECAYING_SHARE)
-        return (*(learned if self.share is None else learned[:-1]), *self.base.parameters)
+        return (*SCALARS[: self._own], *self.base.parameters)
 
     @property
     def _own(self) -> int:
-        return 5 if self.share is None else 4
+        """The number of scalars that are learned."""
+        return len(SCALARS) if self.share is None else len(SCALARS) - 1
 
     @property
     def values(self) -> Array:
         return np.concatenate([self.scalars[: self._own], self.base.values])
 
     def with_values(self, values: Array) -> "DecayPrior":
-        scalars = np.append(values[: self._own], [DECAYING_SHARE.start] * (5 - self._own))
+        scalars = np.append(values[: self._own], self.scalars[self._own :])
         return with_fields(self, scalars=scalars, base=self.base.with_values(values[self._own :]))
 
     @property
@@ -204,9 +201,8 @@ class DecayPrior(Prior):
         _, shape, rate, left, share = self._numbers
         once1, once2 = decay(rho1, shape, rate)[0], decay(rho2, shape, rate)[0]
         both = decay(rho1[:, None] + rho2, shape, rate)[0]
-        return 1.0 - share * (once1[:, None] + once2 - share * both), left**2 * (
-            both - np.outer(once1, once2)
-        )
+        factor = 1.0 - share * (once1[:, None] + once2 - share * both)
+        return factor, left**2 * (both - np.outer(once1, once2))
 
     def _combined(
         self,
@@ -254,22 +250,16 @@ class DecayPrior(Prior):
         both, pull_both = decay(rho[:, None] + rho, shape, rate)
         d_both = left**2 * d_added
         d_once = left * d_mean - left**2 * (d_added + d_added.T) @ once
-        d_left = 2.0 * left * float((d_added * (both - np.outer(once, once))).sum()) + float(
-            d_mean @ once
-        )
+        d_left = 2.0 * left * float((d_added * (both - np.outer(once, once))).sum())
+        d_left += float(d_mean @ once)
         d_share = -mean * d_left
         if d_factor is not None:
             d_both = d_both + share**2 * d_factor
             d_once = d_once - share * (d_factor.sum(0) + d_factor.sum(1))
             d_share += float((d_factor * (2.0 * share * both - once[:, None] - once)).sum())
         by_once, by_both = pull_once(d_once), pull_both(d_both)
-        gradient = [
-            d_mean.sum() - share * d_left,
-            by_once[0] + by_both[0],
-            by_once[1] + by_both[1],
-            d_left,
-            d_share,
-        ]
+        d_shape, d_rate = by_once[0] + by_both[0], by_once[1] + by_both[1]
+        gradient = [d_mean.sum() - share * d_left, d_shape, d_rate, d_left, d_share]
         return np.array(gradient[: self._own])
 
     def cross_and_pullback(
@@ -312,13 +302,11 @@ class DecayPrior(Prior):
         added = left**2 * (slope_both - slope[:, None] * decay(second.values, shape, rate)[0])
         factor = -share * (slope[:, None] - share * slope_both)
         own = d_cross * same_rows(x[0][:, :-1], x[1][:, :-1]) if self.separate else d_cross
-        gradient: Array = left * slope * d_mean + left**2 * d_variance * (
-            slope_twice - 2.0 * once * slope
-        )
+        gradient: Array = left * slope * d_mean
+        gradient += left**2 * d_variance * (slope_twice - 2.0 * once * slope)
         gradient += d_scaled * -share * (2.0 * slope - share * slope_twice)
-        gradient += ((own @ second.indicator) * added).sum(1) + (
-            ((d_cross * base) @ second.indicator) * factor
-        ).sum(1)
+        scaled = ((d_cross * base) @ second.indicator) * factor
+        gradient += ((own @ second.indicator) * added).sum(1) + scaled.sum(1)
         return gradient
 
 
@@ -345,9 +333,8 @@ class SharedDecayPosterior(LogPosterior):
         """Sort the rows by configuration."""
         _, configs = np.unique(x[:, :-1], axis=0, return_inverse=True)
         order = np.argsort(configs, kind="stable")
-        return cls(
-            prior, noise, x[order], y[order], np.flatnonzero(np.diff(configs[order], prepend=-1))
-        )
+        first = np.flatnonzero(np.diff(configs[order], prepend=-1))
+        return cls(prior, noise, x[order], y[order], first)
 
     @cached_property
     def vector(self) -> ParameterVector:
@@ -371,16 +358,14 @@ class SharedDecayPosterior(LogPosterior):
         return np.diff(self.first, append=len(self.x))
 
     @cached_property
-    def _budgets(self) -> tuple[Array, Array]:
-        """The distinct budgets (L,) and Z (n, L)."""
-        rho, index = np.unique(self.x[:, -1], return_inverse=True)
-        return rho, np.eye(len(rho))[index]
+    def _budgets(self) -> _Levels:
+        return _Levels(self.x[:, -1])
 
     def likelihood_and_gradient(self, values: Array) -> tuple[float, Array]:
         noise, root = float(values[-1]), np.sqrt(self._counts)
-        prior, (rho, z) = self.prior.with_values(values[:-1]), self._budgets
+        prior, z = self.prior.with_values(values[:-1]), self._budgets.indicator
         base, pull_base = prior.base.value_and_pullback(self.x[self.first, :-1])
-        mean, curve, pull_curve = prior.curve_and_pullback(rho)
+        mean, curve, pull_curve = prior.curve_and_pullback(self._budgets.values)
         middle = root[:, None] * base * root
         middle.flat[:: len(root) + 1] += noise
         factor = cholesky_in_place(middle.T)
@@ -389,9 +374,8 @@ class SharedDecayPosterior(LogPosterior):
         algebra = _Algebra(factor, noise, curve, solve(factor, sums), sums, rows)
         d_mean, d_curve, d_middle, d_noise = algebra.gradient()
         d_base = pull_base(root[:, None] * d_middle * root)
-        return algebra.log_density(), np.concatenate(
-            [pull_curve(d_mean, d_curve), d_base, [d_noise]]
-        )
+        gradient = np.concatenate([pull_curve(d_mean, d_curve), d_base, [d_noise]])
+        return algebra.log_density(), gradient
 
 
 class _Algebra:
@@ -411,12 +395,10 @@ class _Algebra:
 
     def log_density(self) -> float:
         """log N(r; 0, K), averaged over the columns of r."""
-        squares = (
-            self.gram.trace() - self.g.trace() - np.vdot(self.v, self.t @ self.v)
-        ) / self.fantasies
-        determinant = log_determinant(self.factor) + (self.size - len(self.factor)) * math.log(
-            self.noise
-        )
+        squares = self.gram.trace() - self.g.trace() - np.vdot(self.v, self.t @ self.v)
+        squares /= self.fantasies
+        outside = self.size - len(self.factor)
+        determinant = log_determinant(self.factor) + outside * math.log(self.noise)
         determinant += float(np.linalg.slogdet(self.core)[1])
         return -0.5 * float(squares + determinant + self.size * math.log(2.0 * math.pi))
 
@@ -430,11 +412,8 @@ class _Algebra:
         d_curve = 0.5 * (per_budget @ per_budget.T / self.fantasies - left @ self.g)
         inverse = inverse_lower(self.factor)
         twice = self.solved.T @ self.solved + self.outside / self.noise**2  # R^T A^-2 R
-        trace = (
-            inverse.trace()
-            + (self.size - len(inverse)) / self.noise
-            - np.vdot(t, twice[:count, :count])
-        )
+        trace = inverse.trace() + (self.size - len(inverse)) / self.noise
+        trace -= np.vdot(t, twice[:count, :count])
         d_noise = 0.5 * float(np.vdot(chosen, twice @ chosen) / self.fantasies - trace)
         # T has no negative eigenvalues except by rounding.
         strength, directions = np.linalg.eigh(0.5 * (t + t.T))

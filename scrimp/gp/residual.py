@@ -86,13 +86,11 @@ class DecayResidual(Residual):
             d_once = size * d_mean - size**2 * (d_observed + d_observed.T) @ once
             by_once, by_both = pull_once(d_once), pull_both(size**2 * d_observed)
             d_size = float(d_mean @ once) + 2.0 * size * float((d_observed * unscaled).sum())
-            return np.array([by_once[0] + by_both[0], by_once[1] + by_both[1], d_size]), float(
-                d_observed.trace()
-            )
+            gradient = np.array([by_once[0] + by_both[0], by_once[1] + by_both[1], d_size])
+            return gradient, float(d_observed.trace())
 
-        return ResidualMoments(
-            size * once, latent, latent, latent + noise * np.eye(len(steps)), pull
-        )
+        observed = latent + noise * np.eye(len(steps))
+        return ResidualMoments(size * once, latent, latent, observed, pull)
 
 
 class InnovationResidual(Residual):

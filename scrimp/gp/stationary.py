@@ -28,6 +28,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from operator import attrgetter
 from typing import Self
 
@@ -70,26 +71,23 @@ class Stationary(Kernel):
     length_scale: Hyperparameter | None = None
     features: Features = field(init=False, repr=False)
     _owner: NDArray[np.intp] = field(init=False, repr=False)
-    _parameters: tuple[Hyperparameter, ...] = field(init=False, repr=False)
     _values: Array = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        parameter = self.length_scale or length_scale_parameter(self.columns, self.ard)
+        (parameter,) = self.parameters
         features = Features(tuple(self.columns))
         # The length-scale of each feature: that of its column, or the only one.
         owner = features.owner if self.ard else np.zeros_like(features.owner)
         values = np.full(parameter.size, parameter.start)
-        self.__dict__.update(
-            features=features, _owner=owner, _parameters=(parameter,), _values=values
-        )
+        self.__dict__.update(features=features, _owner=owner, _values=values)
 
     @abstractmethod
     def profile_and_slope(self, r2: Array) -> tuple[Array, Array]:
         """k(r^2) and dk / d(r^2), elementwise, for squared distances that are at least 0."""
 
-    @property
+    @cached_property
     def parameters(self) -> tuple[Hyperparameter, ...]:
-        return self._parameters
+        return (self.length_scale or length_scale_parameter(self.columns, self.ard),)
 
     @property
     def values(self) -> Array:
@@ -140,9 +138,8 @@ class Stationary(Kernel):
             d_z = 2.0 * (total[:, None] * z - weights @ z - weights.T @ z)
             per_feature = -np.einsum("ij,ij->j", z, d_z)
             summed = np.bincount(self._owner, per_feature, minlength=len(self._values))
-            return np.asarray(summed / self._values), self.features.pull(
-                d_z / self._values[self._owner]
-            )
+            d_x = self.features.pull(d_z / self._values[self._owner])
+            return np.asarray(summed / self._values), d_x
 
         return covariance, pull
 

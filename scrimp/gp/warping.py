@@ -47,11 +47,8 @@ def kumaraswamy(
 
     def pull(d: Array) -> tuple[Array, Array, Array]:
         common = d * b * rest / u * t
-        return (
-            common * a / inside * (1.0 - 2.0 * _INPUT_MARGIN),
-            (common * log_x).sum(0),
-            -(d * rest * log_u).sum(0),
-        )
+        d_x = common * a / inside * (1.0 - 2.0 * _INPUT_MARGIN)
+        return d_x, (common * log_x).sum(0), -(d * rest * log_u).sum(0)
 
     return warped, pull
 
