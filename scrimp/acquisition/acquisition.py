@@ -61,11 +61,6 @@ class Context:
     pending_feasible: NDArray[np.bool_] | None = None
     bands: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
-    @property
-    def feasible_rows(self) -> Array:
-        """The evaluated inputs that satisfied all constraints."""
-        return self.evaluated if self.feasible is None else self.evaluated[self.feasible]
-
 
 def incumbents(model: FittedSurrogate, context: Context) -> Array:
     """The smallest of `believed_losses` in each fantasy (F,)."""
@@ -76,7 +71,7 @@ def incumbents(model: FittedSurrogate, context: Context) -> Array:
 def believed_losses(model: FittedSurrogate, context: Context) -> Array:
     """Return posterior means, or targets, of the evaluated and feasible inputs, then of the pending
     ones, per fantasy (r, F); infinite where a pending one is believed to be infeasible."""
-    rows = context.feasible_rows
+    rows = context.evaluated if context.feasible is None else context.evaluated[context.feasible]
     if len(rows) == 0:
         raise MethodError(
             f"no incumbent: none of the {len(context.evaluated)} evaluated inputs is known to be"
@@ -258,7 +253,7 @@ class MeanStdAcquisition(Acquisition):
         """Bind to the model "loss", member by member."""
         bound = []
         for member in model_named(models, "loss").members:
-            best = incumbents(member, context)
+            best = believed_losses(member, context).min(axis=0)
             if self.margin and self.margin_unit == "deviation":
                 best = best - self.margin * as_columns(member.data.y).std(axis=0)
             elif self.margin:

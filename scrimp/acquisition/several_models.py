@@ -271,7 +271,9 @@ class _AlreadyBound(Acquisition):
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> FantasyAverage:
         if self.bound.logarithmic:
             return self.bound
-        return _BoundSoft(self.bound, self.bound.terms(self.known.feasible_rows).max(axis=0))
+        rows, feasible = self.known.evaluated, self.known.feasible
+        terms = self.bound.terms(rows if feasible is None else rows[feasible])
+        return _BoundSoft(self.bound, terms.max(axis=0))
 
 
 @dataclass(frozen=True)

@@ -302,10 +302,8 @@ COPY_BLOCK_BYTES = 1 << 20
 MAX_COPY_SCANS = 4
 """The number of scans of a copy when files vanish; the last one is kept as it is."""
 
-UNREADABLE = {
-    getattr(errno, name)
-    for name in ("ENOENT", "ENOTDIR", "EACCES", "EPERM", "ELOOP", "ENXIO", "ENODEV")
-}
+_UNREADABLE_NAMES = ("ENOENT", "ENOTDIR", "EACCES", "EPERM", "ELOOP", "ENXIO", "ENODEV")
+UNREADABLE = {getattr(errno, name) for name in _UNREADABLE_NAMES}
 """Errors of entries that cannot be read."""
 
 

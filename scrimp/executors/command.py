@@ -203,7 +203,12 @@ class News:
 
 class Supervisor:
     """The thread that runs one assignment. ``folder`` holds its parameters and its pipe of answers;
-    the name of the folder is the mark of its processes."""
+    the name of the folder is the mark of its processes.
+
+    ``stopped`` is set to end the script, whose later reports do not count; ``announced`` to warn it
+    of the shutdown: if it ends now, its trial is handed back. ``delivered`` is released when its
+    last events are durable; ``stopped`` is set before if it is to end.
+    """
 
     def __init__(
         self,
@@ -218,8 +223,8 @@ class Supervisor:
         self._environment = environment
         self._folder = folder
         self._news = news
-        self._stopped, self._closed, self._announced = (threading.Event() for _ in range(3))
-        self._delivered = threading.Semaphore(0)
+        self.stopped, self.announced, self._closed = (threading.Event() for _ in range(3))
+        self.delivered = threading.Semaphore(0)
         self._thread: threading.Thread | None = None
         kept = assignment.checkpoint_dir
         path = folder / "log" if kept is None else kept.with_name(f"{kept.name}.log")
@@ -235,23 +240,11 @@ class Supervisor:
         self._thread = threading.Thread(target=self._run, args=(tell_guard,), daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
-        """End the script; its later reports do not count."""
-        self._stopped.set()
-
-    def announce_end(self) -> None:
-        """Warn the script of the shutdown; if it ends now, its trial is handed back."""
-        self._announced.set()
-
-    def delivered(self) -> None:
-        """Continue after the last events became durable; ``stop`` came first if it is to end."""
-        self._delivered.release()
-
     def close(self) -> None:
         """End the script without waiting for its news to be taken."""
         self._closed.set()
-        self._stopped.set()
-        self._delivered.release()
+        self.stopped.set()
+        self.delivered.release()
 
     def join(self) -> None:
         """Wait until the script and everything it started are gone."""
@@ -260,9 +253,8 @@ class Supervisor:
 
     def _run(self, tell_guard: TellGuard) -> None:
         try:
-            self._trial = LiveTrial(
-                self.assignment, self._rules.metrics, self._rules.cost, self._emit, wall_clock
-            )
+            metrics, cost = self._rules.metrics, self._rules.cost
+            self._trial = LiveTrial(self.assignment, metrics, cost, self._emit, wall_clock)
             with self._script(tell_guard):
                 events = self._watch()
         except CheckpointError as error:
@@ -277,8 +269,8 @@ class Supervisor:
         if self._closed.is_set():
             return False
         self._news.put(News(self, events, ended=False))
-        self._delivered.acquire()
-        return not self._stopped.is_set()
+        self.delivered.acquire()
+        return not self.stopped.is_set()
 
     @contextlib.contextmanager
     def _script(self, tell_guard: TellGuard) -> Iterator[None]:
@@ -343,7 +335,7 @@ class Supervisor:
             overdue = limit is not None and now - began > limit
             if overdue and not self._failure and self._trial.goes_on:
                 self._failure = f"it ran longer than the time limit of {limit:g} s and was ended"
-            if self._failure or (self._stopped.is_set() and not self._used_up):
+            if self._failure or (self.stopped.is_set() and not self._used_up):
                 self._terminate_within(0)
             self._tree.look()
             self._pass_signals(now)
@@ -417,7 +409,7 @@ class Supervisor:
 
     def _over(self) -> bool:
         """Return whether reports of the script no longer count."""
-        return bool(self._failure) or not self._trial.goes_on or self._stopped.is_set()
+        return bool(self._failure) or not self._trial.goes_on or self.stopped.is_set()
 
     @property
     def _used_up(self) -> bool:
@@ -427,7 +419,7 @@ class Supervisor:
         self._terminate_at = min(self._terminate_at, time.monotonic() + seconds)
 
     def _pass_signals(self, now: float) -> None:
-        if self._announced.is_set() and not self._warned:
+        if self.announced.is_set() and not self._warned:
             self._warned = True
             self._tree.signal(signal.SIGUSR1)  # ignored unless the script handles it
         if now >= self._kill_at:
@@ -444,7 +436,7 @@ class Supervisor:
         if not failure:
             if not code:
                 self._trial.close()
-            if not self._trial.goes_on or self._stopped.is_set() or self._warned:
+            if not self._trial.goes_on or self.stopped.is_set() or self._warned:
                 return []
             if not code and self._trial.reported:
                 message = "the script ended by itself before its grant"
@@ -456,9 +448,8 @@ class Supervisor:
             elif code:
                 failure = f"the script exited with code {code}"
         last = [f"last remark: {self._remark}"] if self._remark else []
-        return [
-            self.assignment.ended("failed", cut("\n".join([failure, *last, *self._tail]), 4000))
-        ]
+        message = cut("\n".join([failure, *last, *self._tail]), 4000)
+        return [self.assignment.ended("failed", message)]
 
     def _disk_error(self) -> OSError:
         """Return the disk error that the script's last lines mention; an empty OSError if none."""
@@ -531,12 +522,12 @@ class CommandExecutor(Executor):
         """End the script of a trial; one that has used up its grant gets time to end by itself."""
         for supervisor in self._running:
             if supervisor.assignment.trial == trial:
-                supervisor.stop()
+                supervisor.stopped.set()
 
     def announce_end(self) -> None:
         """Send SIGUSR1 to all scripts; a script that handles it can save, report and end early."""
         for supervisor in self._running:
-            supervisor.announce_end()
+            supervisor.announced.set()
 
     def wait(self, deliver: Deliver) -> None:
         """Deliver reports and ends; a script gets its answer once its report is durable."""
@@ -551,7 +542,7 @@ class CommandExecutor(Executor):
             raise news.trouble
         if news.events:
             deliver(news.events)
-        news.supervisor.delivered()
+        news.supervisor.delivered.release()
 
     def close(self) -> None:
         """End all scripts and everything they started."""

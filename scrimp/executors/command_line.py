@@ -87,11 +87,11 @@ class Command:
                 f"the program {program!r} of the command does not exist or is not executable ({where})"
             )
 
-        script = self._script()
-        if script is not None and not (Path(self.folder or ".") / script).exists():
+        script, folder = self._script(), Path(self.folder or ".")
+        if script is not None and not (folder / script).exists():
             raise ObjectiveError(
-                f"the script {script!r} of the command does not exist (in"
-                f" {Path(self.folder or '.').resolve()}); correct its name or give its path"
+                f"the script {script!r} of the command does not exist (in {folder.resolve()});"
+                " correct its name or give its path"
             )
 
     def unnamed(self, parameters: Collection[str]) -> list[str]:
@@ -136,12 +136,7 @@ class Command:
             named = named or any(name == "params" or name not in PLACEHOLDERS for name in names)
             if all(name in texts for name in names):
                 filled.append(_filled(word, texts))
-            elif (
-                len(filled) > 1
-                and filled[-1].startswith("-")
-                and "=" not in filled[-1]
-                and word.startswith("{")
-            ):
+            elif len(filled) > 1 and re.fullmatch("-[^=]*", filled[-1]) and word.startswith("{"):
                 filled.pop()  # the option whose value would have followed
         if not named:
             for name, value in config.items():
@@ -158,9 +153,7 @@ def _names(word: str) -> list[str]:
             f"cannot read {word!r} in the command: {error}; double literal braces: {{{{ }}}}"
         ) from None
     for _, name, form, conversion in parts:
-        if name is not None and (
-            not name or form or conversion or any(letter in ".[" for letter in name)
-        ):
+        if name is not None and (not name or form or conversion or set(".[") & set(name)):
             raise ObjectiveError(
                 f"cannot read {word!r} in the command: a placeholder is a name in braces, as"
                 " {lr}; double literal braces: {{ }}"

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, SupportsFloat, TypeVar, cast, overload
+from typing import ClassVar, NoReturn, SupportsFloat, TypeVar, cast, overload
 
 from scrimp.checks import did_you_mean, is_finite
 from scrimp.errors import CheckpointError, ReportError
@@ -226,10 +226,8 @@ class LiveTrial:
             metrics: Metrics by name.
         """
         stepped = self._current is not None or self.budget > 1.0  # without a budget it is 1
-        named = dict(metrics)
-        if value is not None:
-            named = {**as_metrics(value, self._metrics, stepped), **metrics}
-        numbers = as_metrics(named, self._metrics, stepped)
+        first = {} if value is None else as_metrics(value, self._metrics, stepped)
+        numbers = as_metrics({**first, **metrics}, self._metrics, stepped)
         return self._send(numbers, as_standard_errors(stderr, self._metrics), self._place(step))
 
     def report_answers(self, mean: float, answers: str) -> bool:
@@ -365,6 +363,8 @@ def run_objective(objective: Objective, trial: LiveTrial, clock: Clock) -> list[
 class InProcess(Executor):
     """An executor with one slot, which runs its trial inside ``wait``."""
 
+    slots: ClassVar[int] = 1
+
     def __init__(
         self,
         objective: Objective,
@@ -380,10 +380,6 @@ class InProcess(Executor):
         self._stopped = False
         self._undelivered: Exception | None = None
         self._cause: tuple[int, BaseException | None] = (-1, None)
-
-    @property
-    def slots(self) -> int:
-        return 1
 
     @property
     def busy(self) -> int:

@@ -137,9 +137,8 @@ def inherited(variables: Mapping[str, str] | None = None) -> dict[str, str]:
     has no password."""
     given = os.environ if variables is None else variables
     passed = {name.strip() for name in given.get(PASS_VARIABLE, "").split(",")}
-    return {
-        name: value for name, value in given.items() if name in passed or not _secret(name, value)
-    }
+    hidden = {name for name, value in given.items() if _secret(name, value)} - passed
+    return {name: value for name, value in given.items() if name not in hidden}
 
 
 @contextlib.contextmanager

@@ -72,7 +72,7 @@ class ErrorStream:
         return readable("\n".join(text.splitlines()[-MAX_MESSAGE_LINES:]))
 
 
-@dataclass
+@dataclass(eq=False)
 class _Worker:
     """A live process and its current assignment."""
 
@@ -114,7 +114,15 @@ class Processes(Executor):
 
     @property
     def busy(self) -> int:
-        return sum(worker is not None and worker.assignment is not None for worker in self._workers)
+        return len(self._active)
+
+    @property
+    def _active(self) -> list[_Worker]:
+        return [worker for worker in self._workers if worker is not None and worker.assignment]
+
+    def _drop(self, worker: _Worker) -> None:
+        self._workers[self._workers.index(worker)] = None
+        _end(worker)
 
     def start(self, assignment: Assignment) -> None:
         """Send the assignment to a free worker, starting one if necessary."""
@@ -133,23 +141,17 @@ class Processes(Executor):
 
     def stop(self, trial: int) -> None:
         """Make the next report of this trial return False."""
-        for worker in self._workers:
-            if worker and worker.assignment and worker.assignment.trial == trial:
+        for worker in self._active:
+            if worker.assignment is not None and worker.assignment.trial == trial:
                 worker.stopped = True
 
     def wait(self, deliver: Deliver) -> None:
         """Deliver reports and ends; answer each report once it is durable."""
-        active = {
-            worker.connection: slot
-            for slot, worker in enumerate(self._workers)
-            if worker and worker.assignment
-        }
+        active = {worker.connection: worker for worker in self._active}
         events: list[Event] = []
         reporting: list[_Worker] = []
         for connection in wait(list(active), timeout=0.2):
-            slot = active[connection]  # type: ignore[index]
-            worker = self._workers[slot]
-            assert worker is not None
+            worker = active[connection]  # type: ignore[index]
             kind, news = self._receive(worker)
             if kind == "trouble":
                 raise CheckpointError(news[0])
@@ -159,11 +161,9 @@ class Processes(Executor):
             else:
                 worker.assignment = None
                 if kind == "dead":
-                    _end(worker)
-                    self._workers[slot] = None
-        for worker in self._workers:
-            if worker is not None:
-                worker.tree.look()
+                    self._drop(worker)
+        for worker in filter(None, self._workers):
+            worker.tree.look()
         events += self._overdue()
         if events:
             deliver(events)
@@ -175,8 +175,7 @@ class Processes(Executor):
     def close(self) -> None:
         """End all workers and everything they started."""
         for worker in filter(None, self._workers):
-            _end(worker)
-        self._workers = [None] * len(self._environments)
+            self._drop(worker)
 
     def _receive(self, worker: _Worker) -> tuple[str, list[Event]]:
         assert worker.assignment is not None
@@ -189,14 +188,11 @@ class Processes(Executor):
     def _overdue(self) -> list[Event]:
         events: list[Event] = []
         limit = self._time_limit
-        for slot, worker in enumerate(self._workers):
-            if limit is None or not (worker and worker.assignment):
-                continue
-            if stopwatch() - worker.started > limit:
+        for worker in self._active:
+            if limit is not None and worker.assignment and stopwatch() - worker.started > limit:
                 message = f"it ran longer than the time limit of {limit:g} s and was ended"
                 events.append(worker.assignment.ended("failed", message))
-                _end(worker)
-                self._workers[slot] = None
+                self._drop(worker)
         return events
 
     def _launch(self, slot: int) -> _Worker:

@@ -9,9 +9,8 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-REQUESTS = tuple(
-    vars(signal)[name] for name in ("SIGTERM", "SIGUSR1", "SIGUSR2") if name in vars(signal)
-)
+_NAMES = ("SIGTERM", "SIGUSR1", "SIGUSR2")
+REQUESTS = tuple(vars(signal)[name] for name in _NAMES if name in vars(signal))
 """The signals of this system that ask for a shutdown."""
 
 

@@ -17,7 +17,7 @@ Tiao, Klein, Archambeau, Seeger, Model-based Asynchronous Hyperparameter and Neu
 Search, 2020. Swersky, Snoek, Adams, Freeze-Thaw Bayesian Optimization, 2014.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -28,7 +28,7 @@ from scrimp.gp.columns import Column
 from scrimp.gp.decay import DecayPrior
 from scrimp.gp.hyperparameters import Hyperparameter
 from scrimp.gp.kernel import Array, Kernel, OnColumns, Pullback, Scaled
-from scrimp.gp.process import MeanAndKernel, Prior
+from scrimp.gp.process import CrossPullback, MeanAndKernel, Prior, PriorPullback
 from scrimp.gp.stationary import Matern52, kernel_by_name
 from scrimp.gp.warping import Warped
 
@@ -167,12 +167,10 @@ class ShiftedBudget(Prior):
     def variance(self, x: Array) -> Array:
         return self.inner.variance(self._moved(x))
 
-    def value_and_pullback(self, x: Array) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
+    def value_and_pullback(self, x: Array) -> tuple[Array, Array, PriorPullback]:
         return self.inner.value_and_pullback(self._moved(x))
 
-    def cross_and_pullback(
-        self, x1: Array, x2: Array
-    ) -> tuple[Array, Array, Array, Callable[[Array, Array, Array], Array]]:
+    def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Array, Array, CrossPullback]:
         return self.inner.cross_and_pullback(self._moved(x1), self._moved(x2))
 
     def length_scales(self, dimension: int) -> Array:

@@ -55,7 +55,7 @@ from scrimp.gp.cholesky import cholesky_in_place, inverse_lower, log_determinant
 from scrimp.gp.hyperparameters import Hyperparameter, LogNormal, ParameterVector, Uniform
 from scrimp.gp.kernel import Array, Kernel, with_fields
 from scrimp.gp.marginal_likelihood import LogPosterior
-from scrimp.gp.process import CONSTANT_MEAN, Prior
+from scrimp.gp.process import CONSTANT_MEAN, CrossPullback, Prior, PriorPullback
 
 SHAPE = Hyperparameter("decay_shape", LogNormal(0.0, 1.5), bounds=(1e-2, 250.0), initial=1.0)
 RATE = Hyperparameter("decay_rate", LogNormal(1.5, 1.5), bounds=(1e-3, 500.0), initial=3.0)
@@ -169,9 +169,7 @@ class DecayPrior(Prior):
         """True if the covariance is k_x plus that of one curve, which all configurations share."""
         return self.share == 0.0 and not self.separate
 
-    def curve_and_pullback(
-        self, rho: Array
-    ) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
+    def curve_and_pullback(self, rho: Array) -> tuple[Array, Array, PriorPullback]:
         """Return the mean (L,) and the curve's covariance B (L, L) of an `additive` prior at budgets
         rho, and pull(dm, dB) -> gradient of the scalars."""
         mean, shape, rate, left, _ = self._numbers
@@ -222,7 +220,7 @@ class DecayPrior(Prior):
         covariance += deviation
         return covariance
 
-    def value_and_pullback(self, x: Array) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
+    def value_and_pullback(self, x: Array) -> tuple[Array, Array, PriorPullback]:
         base, pull_base = self.base.value_and_pullback(x[:, :-1])
         levels = _levels(x[:, -1])
         factor, added = self._tables(levels.values, levels.values)
@@ -262,9 +260,7 @@ class DecayPrior(Prior):
         gradient = [d_mean.sum() - share * d_left, d_shape, d_rate, d_left, d_share]
         return np.array(gradient[: self._own])
 
-    def cross_and_pullback(
-        self, x1: Array, x2: Array
-    ) -> tuple[Array, Array, Array, Callable[[Array, Array, Array], Array]]:
+    def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Array, Array, CrossPullback]:
         base, pull_base = self.base.cross_and_pullback(x1[:, :-1], x2[:, :-1])
         diagonal, pull_diagonal = self.base.diagonal_and_pullback(x1[:, :-1])
         first, second = _levels(x1[:, -1]), _levels(x2[:, -1])

@@ -80,9 +80,10 @@ class LogPosterior(ABC):
     def part(self, size: int) -> "LogPosterior":
         """Return the posterior given about ``size`` of the observations, spread over all of them."""
 
-    @abstractmethod
     def likelihood_and_gradient(self, values: Array) -> tuple[float, Array]:
-        """log p(y | x) at natural values (p,), and its gradient (p,)."""
+        """log p(y | x) at natural values (p,), and its gradient (p,); not needed by a class that
+        overrides `value_and_gradient`."""
+        raise NotImplementedError
 
     def value_and_gradient(self, values: Array) -> tuple[float, Array]:
         """The log of the unnormalised posterior density at values (p,), and its gradient."""

@@ -16,6 +16,12 @@ import numpy as np
 from scrimp.gp.hyperparameters import Hyperparameter, Normal, Parametrised
 from scrimp.gp.kernel import Array, Kernel
 
+PriorPullback = Callable[[Array, Array], Array]
+"""pull(dm (n,), dK (n, n)) -> gradient of the parameters (p,)."""
+
+CrossPullback = Callable[[Array, Array, Array], Array]
+"""pull(dm (n,), dk (n,), dK (n, m)) -> gradient of x1 (n, d)."""
+
 
 class Prior(Parametrised):
     """A Gaussian process before data: m(x), k(x, x') and p parameters, held as natural values."""
@@ -33,15 +39,12 @@ class Prior(Parametrised):
         """k(x_i, x_i), as (n,)."""
 
     @abstractmethod
-    def value_and_pullback(self, x: Array) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
-        """m (n,), K (n, n), and pull(dm (n,), dK (n, n)) -> gradient of the parameters (p,). The
-        caller may overwrite K."""
+    def value_and_pullback(self, x: Array) -> tuple[Array, Array, PriorPullback]:
+        """m (n,), K (n, n), and their pullback. The caller may overwrite K."""
 
     @abstractmethod
-    def cross_and_pullback(
-        self, x1: Array, x2: Array
-    ) -> tuple[Array, Array, Array, Callable[[Array, Array, Array], Array]]:
-        """m, k(x1_i, x1_i) (n,), K (n, m), and pull(dm, dk, dK), shaped alike -> d_x1 (n, d)."""
+    def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Array, Array, CrossPullback]:
+        """m (n,), k(x1_i, x1_i) (n,), K (n, m), and their pullback."""
 
     def length_scales(self, dimension: int) -> Array:
         """Length-scales along ``dimension`` input columns (d,), as in `Kernel.length_scales`."""
@@ -92,7 +95,7 @@ class MeanAndKernel(Prior):
     def length_scales(self, dimension: int) -> Array:
         return self.kernel.length_scales(dimension)
 
-    def value_and_pullback(self, x: Array) -> tuple[Array, Array, Callable[[Array, Array], Array]]:
+    def value_and_pullback(self, x: Array) -> tuple[Array, Array, PriorPullback]:
         covariance, pull_kernel = self.kernel.value_and_pullback(x)
 
         def pull(d_mean: Array, d_covariance: Array) -> Array:
@@ -101,9 +104,7 @@ class MeanAndKernel(Prior):
 
         return self.mean(x), covariance, pull
 
-    def cross_and_pullback(
-        self, x1: Array, x2: Array
-    ) -> tuple[Array, Array, Array, Callable[[Array, Array, Array], Array]]:
+    def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Array, Array, CrossPullback]:
         variance, pull_variance = self.kernel.diagonal_and_pullback(x1)
         cross, pull_cross = self.kernel.cross_and_pullback(x1, x2)
 

@@ -97,10 +97,9 @@ class DyHPO(Policy):
         budget, increment = problem.budget, self.increment
         if increment is None and budget is not None:
             apart = budget.maximum / MAX_RUNGS
-            increment = max(
-                budget.minimum,
-                float(np.ceil(apart)) if float(budget.minimum).is_integer() else apart,
-            )
+            if float(budget.minimum).is_integer():
+                apart = float(np.ceil(apart))
+            increment = max(budget.minimum, apart)
         return AsynchronousHalving(increment=increment)
 
     def informed_by(self, past: PastKnowledge) -> Policy:

@@ -75,9 +75,9 @@ class Method:
         """The method that `to_json` wrote; `MethodError` for any other record."""
         name, settings = record.get("name"), record.get("settings")
         if not isinstance(name, str) or not isinstance(settings, Mapping):
+            shown = shortened(record)
             raise MethodError(
-                f"the study records the method {shortened(record)}, which has no name or no"
-                " settings"
+                f"the study records the method {shown}, which has no name or no settings"
             )
         return Method(name, **settings)
 
@@ -134,8 +134,7 @@ def _translated(method: Method) -> Method:
     names = {}
     for key in method.settings:
         meant = SETTINGS_ELSEWHERE.get(key, key)
-        names[key] = meant if key not in own and (meant in own or not own) else key
-    for key, name in names.items():
+        name = names[key] = meant if key not in own and (meant in own or not own) else key
         if key != name and name in method.settings:
             raise MethodError(
                 f"settings {key!r} and {name!r} of method {method.name!r} are the same; give"
@@ -164,11 +163,8 @@ def _entry(method: Method) -> MethodEntry:
 
 def _parts(entry: MethodEntry) -> "list[type[DataclassInstance]]":
     """The classes whose fields are the settings."""
-    return [
-        _load(path)
-        for path in ([entry.policy] if entry.policy else [entry.scheduler, entry.suggester])
-        if path
-    ]
+    paths = [entry.policy] if entry.policy else [entry.scheduler, entry.suggester]
+    return [_load(path) for path in paths if path]
 
 
 def _settings(classes: "Sequence[type[DataclassInstance]]") -> "dict[str, dataclasses.Field[Any]]":
@@ -195,16 +191,15 @@ def choose(problem: Problem, method: Method, learns: bool = False) -> tuple[Meth
         why = "no training budget, so a Gaussian process with log EI"
     else:
         name, settings = "freeze-thaw", {}
+        listed = isinstance(problem.space, Pool)
         why = (
-            "there is a training budget and no list of configurations, so slices of training by a"
-            " curve model; new configurations train a while before they are judged, by the gain they"
-            " promise"
+            f"there is a training budget and {'a' if listed else 'no'} list of configurations, so"
+            " slices of training by a curve model"
         )
-        if isinstance(problem.space, Pool):
-            why = (
-                "there is a training budget and a list of configurations, so slices of training by a"
-                " curve model, with a short look at many rows of the list"
-            )
+        if listed:
+            why += ", with a short look at many rows of the list"
+        else:
+            why += "; new configurations train a while before they are judged, by the gain they promise"
     return Method(name, **{**settings, **method.settings}), f"auto: {why}"
 
 
@@ -216,10 +211,8 @@ def _for_several(problem: Problem, learns: bool) -> tuple[str, JsonObject, str]:
     if problem.budget is None:
         return "gp", {}, "several metrics, so what a trial is expected to add to their front"
     if len(problem.metrics) > MAX_METRICS_MODELLED:
-        why = (
-            f"more than {MAX_METRICS_MODELLED} metrics and a training budget, so halving by fronts"
-        )
-        return "bohb", {}, why
+        many = f"more than {MAX_METRICS_MODELLED} metrics"
+        return "bohb", {}, f"{many} and a training budget, so halving by fronts"
     why = (
         "several metrics and a training budget, so slices of training where the front is expected to"
         " grow most, by a curve model of each metric"
@@ -290,9 +283,8 @@ def _warm_started(policy: Policy, problem: Problem, past: "Past") -> Policy:
 
     encoding = Encoding(problem.space)
     untried = np.zeros((0, encoding.dimension))
-    configs = portfolio_configs(
-        past, past.models("z-score"), encoding, untried, RECOMMENDED_CONFIGS
-    )
+    models = past.models("z-score")
+    configs = portfolio_configs(past, models, encoding, untried, RECOMMENDED_CONFIGS)
     return WarmStarted(policy, tuple(configs)) if configs else policy
 
 
@@ -315,11 +307,8 @@ def _gathered(
     given = dict(method.settings)
     presets = {**entry.presets, **_published(method.name, given.pop("published", False))}
     settings = {**presets, **given}
-    own = {
-        name: settings.pop(name)
-        for name in _acquisition_settings(settings, classes)
-        if name in settings
-    }
+    names = [name for name in _acquisition_settings(settings, classes) if name in settings]
+    own = {name: settings.pop(name) for name in names}
     same = settings.get("acquisition") == presets.get("acquisition")
     preset, more = (part.get(ACQUISITION_SETTINGS, {}) for part in (presets, given))
     if not isinstance(more, Mapping) or not isinstance(preset, Mapping):

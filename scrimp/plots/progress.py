@@ -50,13 +50,35 @@ def history(
     ``metric`` shows another reported metric, with the limit of its constraint; ``log`` makes the
     value axis logarithmic.
     """
-    seen = study.history
+    from plotly.graph_objects import Figure
+
+    seen, problem = study.history, study.history.problem
+    metric = check_metric(seen, metric)
     reports = placed_reports(seen, over)
     newest = {trial.id: (place, trial) for place, trial, _ in reports if trial.value is not None}
-    if metric is not None and metric != seen.problem.metric:
-        check_metric(seen, metric)
-        return _other(seen, over, list(newest.values()), metric, log)
-    return _drawn(seen, over, best_line(seen, reports), list(newest.values()), log)
+    known = [
+        (trial, place, value)
+        for place, trial in newest.values()
+        if (value := style.last_value(problem, trial, metric)) is not None
+    ]
+    dots = _dots(seen, known, metric)
+    picture = Figure(dots)
+    limits: list[float] = []
+    if metric == problem.metric:
+        line = best_line(seen, reports)
+        _add_best(picture, seen, over, line)
+        heights = [y for group in dots for y in group.y] + [value for _, value, _ in line]
+        title, words = f"Best {unmarked(metric)}", _words(seen, line, len(known))
+    else:
+        limits = add_limits(picture, problem.constraints.get(metric))
+        heights = [value for _, _, value in known]
+        title, words = unmarked(metric), _other_words(metric, heights, limits)
+    sign = style.metric_sign(problem, metric)
+    axis, outside = style.value_axis([*heights, *limits], sign, log, kept=limits)
+    picture.update_xaxes(**x_axis(seen, over, (place for _, place, _ in known)))
+    y_title = {"text": style.metric_title(problem, metric)}
+    picture.update_layout(yaxis={"title": y_title, **axis})
+    return figure(picture, f"{title} over {over}", words + outside)
 
 
 def x_axis(history: History, over: Over, places: Iterable[float]) -> dict[str, object]:
@@ -114,18 +136,10 @@ def _by_budget(
         yield spent, trial, point
 
 
-def _drawn(
-    history: History,
-    over: Over,
-    line: list[tuple[float, float, int]],
-    known: list[tuple[float, Trial]],
-    log: bool,
-) -> "Figure":
-    from plotly.graph_objects import Figure
-
-    problem = history.problem
-    dots = _dots(history, known, problem.metric)
-    picture = Figure(dots)
+def _add_best(
+    picture: "Figure", history: History, over: Over, line: list[tuple[float, float, int]]
+) -> None:
+    """Add the failures, and the line of the best value so far."""
     failures = _failures(history, over)
     if failures is not None:
         hidden = {"range": [0, 1], "visible": False, "fixedrange": True}
@@ -141,13 +155,6 @@ def _drawn(
             hovertemplate="best so far: %{y}, by trial %{customdata}<extra></extra>",
         )
     )
-    heights = [height for group in dots for height in group.y] + [value for _, value, _ in line]
-    axis, outside = style.value_axis(heights, problem.sign, log)
-    picture.update_xaxes(**x_axis(history, over, (place for place, _ in known)))
-    y_title = {"text": style.metric_title(problem, problem.metric)}
-    picture.update_layout(yaxis={"title": y_title, **axis})
-    title = f"Best {unmarked(problem.metric)} over {over}"
-    return figure(picture, title, _words(history, line, len(known)) + outside)
 
 
 def _words(history: History, line: list[tuple[float, float, int]], count: int) -> str:
@@ -168,19 +175,29 @@ def _words(history: History, line: list[tuple[float, float, int]], count: int) -
     return f"{words}.{thinned_out}"
 
 
-def _dots(history: History, known: list[tuple[float, Trial]], metric: str) -> "list[Scatter]":
+def _other_words(metric: str, values: Sequence[float], limits: Sequence[float]) -> str:
+    """Return the text alternative for another metric than the first."""
+    bounds = " and ".join(f"{limit:g}" for limit in limits)
+    held = f" Dashed: its limit, {bounds}." if limits else ""
+    span = f", from {min(values):.4g} to {max(values):.4g}" if values else ""
+    return f"The last {unmarked(metric)} of {len(values)} trials{span}.{held}"
+
+
+def _dots(
+    history: History, known: Sequence[tuple[Trial, float, float]], metric: str
+) -> "list[Scatter]":
     """Return trials as dots: fully trained, partly trained, and those that violate a constraint."""
     full, staged = history.problem.full_budget, history.problem.budget is not None
-    groups: dict[str, list[tuple[Trial, float, float | None]]] = {name: [] for name in MARKERS}
-    trials = [trial for _, trial in known]
+    groups: dict[str, list[tuple[Trial, float, float]]] = {name: [] for name in MARKERS}
+    trials = [trial for trial, _, _ in known]
     shown = {trial.id for trial in style.sampled_trials(history, trials, MAX_POINTS, metric)}
-    for place, trial in known:
+    for trial, place, value in known:
         if trial.id not in shown:
             continue
         held = trial.last is not None and trial.last.feasible
         part = staged and trial.budget < full
         name = "partly trained" if held and part else "trials" if held else BROKEN
-        groups[name].append((trial, place, style.last_value(history.problem, trial, metric)))
+        groups[name].append((trial, place, value))
     shown_as = {"trials": "fully trained"} if staged else {}
     return [
         style.trial_dots(group, shown_as.get(name, name), MARKERS[name])
@@ -209,29 +226,6 @@ def _failures(history: History, over: Over) -> "Scatter | None":
         customdata=[[trial.id, unmarked(headline(trial.message), 90)] for trial in shown],
         hovertemplate="trial %{customdata[0]} failed: %{customdata[1]}<extra></extra>",
     )
-
-
-def _other(
-    history: History, over: Over, known: list[tuple[float, Trial]], metric: str, log: bool
-) -> "Figure":
-    """Return the last values of another metric, with the limit of its constraint."""
-    from plotly.graph_objects import Figure
-
-    problem = history.problem
-    heights = [(place, trial, style.last_value(problem, trial, metric)) for place, trial in known]
-    there = [(place, trial, value) for place, trial, value in heights if value is not None]
-    picture = Figure(_dots(history, [(place, trial) for place, trial, _ in there], metric))
-    limits = add_limits(picture, problem.constraints.get(metric))
-    values = [value for _, _, value in there]
-    sign = style.metric_sign(problem, metric)
-    axis, outside = style.value_axis([*values, *limits], sign, log, kept=limits)
-    picture.update_xaxes(**x_axis(history, over, (place for place, _, _ in there)))
-    picture.update_layout(yaxis={"title": {"text": style.metric_title(problem, metric)}, **axis})
-    bounds = " and ".join(f"{limit:g}" for limit in limits)
-    held = f" Dashed: its limit, {bounds}." if limits else ""
-    span = f", from {min(values):.4g} to {max(values):.4g}" if values else ""
-    words = f"The last {unmarked(metric)} of {len(values)} trials{span}."
-    return figure(picture, f"{unmarked(metric)} over {over}", words + held + outside)
 
 
 def compare(*studies: Study, over: Over = "trials", log: bool = False) -> "Figure":

@@ -46,6 +46,7 @@ from scrimp.gp.marginal_likelihood import (
     SearchSettings,
     gaussian_log_density,
     maximum_a_posteriori,
+    spread_rows,
 )
 from scrimp.gp.process import Prior
 from scrimp.gp.residual import Residual, ResidualMoments
@@ -188,9 +189,8 @@ class AdditiveCurves(Surrogate):
         self, data: Data, rng: np.random.Generator, start: Mapping[str, Json] | None = None
     ) -> "FittedAdditiveCurves":
         starts, explored = search_from(self.vector, len(data), start, rng, self.search)
-        return self._fitted(
-            data, maximum_a_posteriori(self.log_posterior(data), starts, self.search), explored
-        )
+        found = maximum_a_posteriori(self.log_posterior(data), starts, self.search)
+        return self._fitted(data, found, explored)
 
     def restore(self, data: Data, state: Mapping[str, Json]) -> "FittedAdditiveCurves":
         return self._fitted(data, *recorded_values(self.vector, state))
@@ -213,10 +213,8 @@ class AdditiveCurves(Surrogate):
         prior, moments = self.parts(values)
         reductions = observed.reduced(moments)
         ends = observed.ends(reductions)
-        state = record_of(self.vector, values, explored)
-        return FittedAdditiveCurves(
-            self, values, observed, moments, reductions, fitted_gp(prior, 0.0, ends, {}), state
-        )
+        gp, state = fitted_gp(prior, 0.0, ends, {}), record_of(self.vector, values, explored)
+        return FittedAdditiveCurves(self, values, observed, moments, reductions, gp, state)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,7 +236,7 @@ class CurvesPosterior(LogPosterior):
         """Return the posterior given whole curves with about ``size`` observations in all."""
         count = len(self.observed.configs)
         kept = max(2, round(count * size / self.size))
-        chosen = self.observed.configs[np.linspace(0, count - 1, kept).astype(np.intp)]
+        chosen = self.observed.configs[spread_rows(count, kept)]
         keys = {row.tobytes() for row in chosen}
         data = self.observed.data
         configs = np.ascontiguousarray(data.x[:, :-1])
@@ -354,9 +352,8 @@ class FittedAdditiveCurves(FittedSurrogate):
 
     def _own_covariance(self, own: "OwnCurves") -> Array:
         """Return the posterior covariance (m, m) of the rows' own curves: zero between curves."""
-        covariance = np.where(
-            own.curve[:, None] == own.curve, self.moments.latent[np.ix_(own.step, own.step)], 0.0
-        )
+        latent = self.moments.latent[np.ix_(own.step, own.step)]
+        covariance = np.where(own.curve[:, None] == own.curve, latent, 0.0)
         for curve in np.unique(own.curve[list(own.roots)]) if own.roots else ():
             rows = np.flatnonzero(own.curve == curve)
             roots = np.stack([own.roots[int(k)] for k in rows])

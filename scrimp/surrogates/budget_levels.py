@@ -49,6 +49,7 @@ from scrimp.gp.marginal_likelihood import (
     LogPosterior,
     SearchSettings,
     maximum_a_posteriori,
+    spread_rows,
 )
 from scrimp.gp.process import CONSTANT_MEAN, MeanAndKernel
 from scrimp.json_values import JsonObject
@@ -69,6 +70,7 @@ from scrimp.surrogates.surrogate import (
     FittedSurrogate,
     Posterior,
     PosteriorPullback,
+    RecordedSurrogate,
     Surrogate,
     SurrogateView,
     as_columns,
@@ -229,9 +231,8 @@ class IndependentGPs(Surrogate):
         self, data: Data, rng: np.random.Generator, start: JsonObject | None = None
     ) -> "FittedIndependentGPs":
         starts, explored = search_from(self.vector, len(data), start, rng, self.search)
-        return self._fitted(
-            data, maximum_a_posteriori(self.log_posterior(data), starts, self.search), explored
-        )
+        found = maximum_a_posteriori(self.log_posterior(data), starts, self.search)
+        return self._fitted(data, found, explored)
 
     def restore(self, data: Data, state: JsonObject) -> "FittedIndependentGPs":
         return self._fitted(data, *recorded_values(self.vector, state))
@@ -253,9 +254,8 @@ class IndependentGPs(Surrogate):
         count, total = len(self.levels), self.vector.size
         noises = count if self.separate_noise else 1
         shared = np.arange(2 * count, total - noises)
-        return np.concatenate(
-            [[level, count + level], shared, [total - noises + (level if noises > 1 else 0)]]
-        )
+        noise = total - noises + (level if noises > 1 else 0)
+        return np.array([level, count + level, *shared, noise])
 
     def level_prior(self, values: Array) -> MeanAndKernel:
         """Return the prior of a level given its mean, its scale and the kernel's parameters."""
@@ -285,8 +285,7 @@ class LevelsPosterior(LogPosterior):
         return len(self.data)
 
     def part(self, size: int) -> "LevelsPosterior":
-        rows = np.linspace(0, len(self.data) - 1, size).astype(np.intp)
-        return LevelsPosterior(self.model, self.data.select(rows))
+        return LevelsPosterior(self.model, self.data.select(spread_rows(len(self.data), size)))
 
     @cached_property
     def _parts(self) -> list[tuple[NDArray[np.intp], HyperparameterPosterior]]:
@@ -294,15 +293,15 @@ class LevelsPosterior(LogPosterior):
         parts = []
         for level, rows in self.model.by_level(self.data.x):
             part = self.data.select(rows)
-            known = 0.0 if part.noise is None else part.noise
             slots = self.model.slots(level)
             prior = self.model.level_prior(self.vector.initial[slots[:-1]])
             x, y = part.x[:, :-1], as_columns(part.y)
-            parts.append((slots, HyperparameterPosterior(prior, noise, x, y, known)))
+            posterior = HyperparameterPosterior(prior, noise, x, y, part.known_noise)
+            parts.append((slots, posterior))
         return parts
 
-    def likelihood_and_gradient(self, values: Array) -> tuple[float, Array]:
-        total, gradient = 0.0, np.zeros(self.vector.size)
+    def value_and_gradient(self, values: Array) -> tuple[float, Array]:
+        total, gradient = self.vector.log_density_and_gradient(values)
         for slots, part in self._parts:
             value, slope = part.likelihood_and_gradient(values[slots])
             total += value
@@ -311,7 +310,7 @@ class LevelsPosterior(LogPosterior):
 
 
 @dataclass(frozen=True, eq=False)
-class FittedIndependentGPs(FittedSurrogate):
+class FittedIndependentGPs(RecordedSurrogate):
     """Fitted processes by level, except for levels without data."""
 
     model: IndependentGPs
@@ -319,14 +318,6 @@ class FittedIndependentGPs(FittedSurrogate):
     parts: Mapping[int, FittedGP]
     observed: Data
     recorded: JsonObject
-
-    @property
-    def data(self) -> Data:
-        return self.observed
-
-    @property
-    def state(self) -> JsonObject:
-        return self.recorded
 
     @property
     def length_scales(self) -> Array:

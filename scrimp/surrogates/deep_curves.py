@@ -70,10 +70,8 @@ class ObservedRows:
     def __call__(self, x: Array) -> Array:
         """Return the curve of each row (m, d + 1) before its own budget, (m, L)."""
         nothing = np.zeros(len(self.levels))
-        curves = np.array([self._known.get(row[:-1].tobytes(), nothing) for row in x]).reshape(
-            len(x), -1
-        )
-        return np.where(self.levels < x[:, -1:] - 1e-12, curves, 0.0)
+        curves = np.array([self._known.get(row[:-1].tobytes(), nothing) for row in x])
+        return np.where(self.levels < x[:, -1:] - 1e-12, curves.reshape(len(x), -1), 0.0)
 
 
 NOTHING = ObservedRows(np.zeros((0, 1)), np.zeros(0))
@@ -127,9 +125,8 @@ class DeepKernel(Mapped):
     def _matrices(self) -> list[Array]:
         sizes = [int(np.prod(shape)) for shape in self._shapes.values()]
         parts = np.split(self.own, np.cumsum(sizes)[:-1])
-        return [
-            part.reshape(shape) for part, shape in zip(parts, self._shapes.values(), strict=True)
-        ]
+        shapes = self._shapes.values()
+        return [part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)]
 
     def embed(self, x: Array) -> tuple[Array, PullbackPair]:
         first, first_bias, kernel, kernel_bias, second, second_bias = self._matrices
@@ -165,9 +162,8 @@ def _pooled(curves: Array, kernel: Array, bias: Array) -> tuple[Array, NDArray[n
     windows = np.lib.stride_tricks.sliding_window_view(padded, CURVE_WINDOW, axis=1)
     responses = windows @ kernel + bias
     best = responses.argmax(axis=1)
-    return np.take_along_axis(responses, best[:, None], axis=1)[:, 0], windows[
-        np.arange(len(curves))[:, None], best
-    ]
+    pooled = np.take_along_axis(responses, best[:, None], axis=1)[:, 0]
+    return pooled, windows[np.arange(len(curves))[:, None], best]
 
 
 @dataclass(frozen=True, eq=False)

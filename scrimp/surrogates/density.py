@@ -193,9 +193,8 @@ def kernel_density(
     widths = (bandwidth or Bandwidth())(x)
     for k, column in enumerate(columns):
         if column.kind == "categorical" and column.values is not None:
-            widths[..., k] = len(column.values) / (
-                len(column.values) + np.count_nonzero(~np.isnan(x[:, k]))
-            )
+            choices = len(column.values)
+            widths[..., k] = choices / (choices + np.count_nonzero(~np.isnan(x[:, k])))
     return KernelDensity(tuple(columns), x, relative / total, widths, separate)
 
 
@@ -208,10 +207,8 @@ class DensityRatio:
 
     def __call__(self, x: Array) -> Array:
         """Return log l(x) - log g(x), (m,) at x (m, d); larger is better."""
-        score: Array = np.log(np.maximum(self.good(x), _MIN_DENSITY)) - np.log(
-            np.maximum(self.bad(x), _MIN_DENSITY)
-        )
-        return score
+        good, bad = np.maximum(self.good(x), _MIN_DENSITY), np.maximum(self.bad(x), _MIN_DENSITY)
+        return np.asarray(np.log(good) - np.log(bad))
 
 
 def _log_within(centres: Array, width: Array) -> Array:

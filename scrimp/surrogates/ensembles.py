@@ -220,9 +220,8 @@ class FittedEnsemble(_Several):
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
         """Draw from the mixture: each draw from a member chosen at random."""
         chosen = np.bincount(rng.integers(len(self.models), size=count), minlength=len(self.models))
-        draws = [
-            model.sample(x, int(k), rng) for model, k in zip(self.models, chosen, strict=True) if k
-        ]
+        pairs = zip(self.models, chosen.tolist(), strict=True)
+        draws = [model.sample(x, count, rng) for model, count in pairs if count]
         return rng.permutation(np.concatenate(draws))
 
 
@@ -277,10 +276,8 @@ class LinearEnsemble(_Several):
         pairs = [model.posterior_and_pullback(x) for model in self.models]
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
-            parts = [
-                back(w * d_mean, w**2 * d_variance)
-                for w, (_, back) in zip(self.weights, pairs, strict=True)
-            ]
+            backs = zip(self.weights, (back for _, back in pairs), strict=True)
+            parts = [back(w * d_mean, w**2 * d_variance) for w, back in backs]
             return np.asarray(np.sum(parts, axis=0), dtype=np.float64)
 
         return self._summed([posterior for posterior, _ in pairs]), pull
@@ -290,10 +287,8 @@ class LinearEnsemble(_Several):
         return LinearEnsemble(self.weights, tuple(model.condition(data) for model in self.models))
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
-        draws = [
-            w * model.sample(x, count, rng)
-            for w, model in zip(self.weights, self.models, strict=True)
-        ]
+        pairs = zip(self.weights, self.models, strict=True)
+        draws = [weight * model.sample(x, count, rng) for weight, model in pairs]
         return np.asarray(np.sum(draws, axis=0), dtype=np.float64)
 
     def model_units(self, data: Data) -> Data:

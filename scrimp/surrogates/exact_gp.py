@@ -59,9 +59,9 @@ from scrimp.json_values import Json, JsonObject
 from scrimp.surrogates.surrogate import (
     Array,
     Data,
-    FittedSurrogate,
     Posterior,
     PosteriorPullback,
+    RecordedSurrogate,
     Surrogate,
     as_columns,
     object_at,
@@ -132,8 +132,8 @@ class ExactGP(Surrogate):
         check_finite(data)
         if isinstance(self.prior, DecayPrior) and self.prior.additive and data.noise is None:
             return SharedDecayPosterior.of(self.prior, self.noise, data.x, as_columns(data.y))
-        noise = 0.0 if data.noise is None else data.noise
-        return HyperparameterPosterior(self.prior, self.noise, data.x, as_columns(data.y), noise)
+        known, y = data.known_noise, as_columns(data.y)
+        return HyperparameterPosterior(self.prior, self.noise, data.x, y, known)
 
     def _fitted(self, data: Data, values: Array, explored: int) -> "FittedGP":
         state = record_of(self.vector, values, explored)
@@ -145,7 +145,7 @@ def fitted_gp(prior: Prior, noise: float, data: Data, state: Mapping[str, Json])
     factorisation."""
     check_finite(data)
     covariance = prior.covariance(data.x, data.x)
-    covariance.flat[:: len(data) + 1] += noise if data.noise is None else noise + data.noise
+    covariance.flat[:: len(data) + 1] += noise + data.known_noise
     factor = cholesky_in_place(covariance.T)
     whitened = solve_lower(factor, as_columns(data.y) - prior.mean(data.x)[:, None])
     return FittedGP(prior, noise, data, factor, whitened, state)
@@ -164,7 +164,7 @@ def check_finite(data: Data) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedGP(FittedSurrogate):
+class FittedGP(RecordedSurrogate):
     """A Gaussian process given data: hyperparameters, factor (n, n), whitened residuals (n, F)."""
 
     prior: Prior
@@ -172,15 +172,7 @@ class FittedGP(FittedSurrogate):
     observed: Data
     factor: Array
     whitened: Array
-    recorded: Mapping[str, Json]
-
-    @property
-    def data(self) -> Data:
-        return self.observed
-
-    @property
-    def state(self) -> JsonObject:
-        return self.recorded
+    recorded: JsonObject
 
     @property
     def length_scales(self) -> Array:
@@ -240,18 +232,15 @@ class FittedGP(FittedSurrogate):
     def condition(self, data: Data) -> "FittedGP":
         cross = self.prior.covariance(self.observed.x, data.x)
         corner = self.prior.covariance(data.x, data.x)
-        corner.flat[:: len(data) + 1] += (
-            self.noise if data.noise is None else self.noise + data.noise
-        )
+        corner.flat[:: len(data) + 1] += self.noise + data.known_noise
         factor = grow(self.factor, cross, corner)
         old, targets = len(self.observed), as_columns(data.y)
         below, inner = factor[old:, :old], factor[old:, old:]
         residual = targets - self.prior.mean(data.x)[:, None] - below @ self.whitened
         added = solve_lower(inner, residual)
         whitened = np.concatenate([np.broadcast_to(self.whitened, (old, added.shape[1])), added])
-        grown = FittedGP(
-            self.prior, self.noise, joined(self.observed, data), factor, whitened, self.recorded
-        )
+        both = joined(self.observed, data)
+        grown = FittedGP(self.prior, self.noise, both, factor, whitened, self.recorded)
         # A cached inverse grows too, instead of being computed again.
         if "inverse_factor" in self.__dict__:
             grown.__dict__["inverse_factor"] = grow_inverse(self.inverse_factor, factor)
@@ -270,7 +259,7 @@ class FittedGP(FittedSurrogate):
         """
         precision = np.einsum("ij,ij->j", self.inverse_factor, self.inverse_factor)
         mean = as_columns(self.observed.y) - self.alpha / precision[:, None]
-        own = self.noise if self.observed.noise is None else self.noise + self.observed.noise
+        own = self.noise + self.observed.known_noise
         return Posterior(mean, np.maximum(1.0 / precision - own, 0.0))
 
 
@@ -292,11 +281,9 @@ def joined(old: Data, new: Data) -> Data:
     y = np.concatenate([np.broadcast_to(y_old, (len(old), y_new.shape[1])), y_new])
     noise = None
     if old.noise is not None or new.noise is not None:
-        parts = [np.zeros(len(part)) if part.noise is None else part.noise for part in (old, new)]
-        noise = np.concatenate(parts)
-    return Data(
-        np.concatenate([old.x, new.x]), y[:, 0] if new.y.ndim == 1 and old.y.ndim == 1 else y, noise
-    )
+        noise = np.concatenate([np.zeros(len(part)) + part.known_noise for part in (old, new)])
+    y = y[:, 0] if new.y.ndim == 1 and old.y.ndim == 1 else y
+    return Data(np.concatenate([old.x, new.x]), y, noise)
 
 
 def record_of(vector: ParameterVector, values: Array, explored: int) -> dict[str, Json]:
@@ -318,13 +305,13 @@ def search_from(
 ) -> tuple[list[Array], int]:
     """Return the starts of a fit to ``size`` observations, and "explored": the number of observations
     when several starts were last tried, this time included."""
+    starts: list[Array] = []
     recorded = None if state is None else vector.from_json(state.get("parameters"))
-    if state is None or recorded is None:
-        starts, explored = [], 0
-    else:
-        starts, explored = [recorded], whole_at(state, "explored")
-    if size < _EXPLORE_GROWTH * explored:
-        return starts, explored
+    if state is not None and recorded is not None:
+        starts.append(recorded)
+        explored = whole_at(state, "explored")
+        if size < _EXPLORE_GROWTH * explored:
+            return starts, explored
     starts.append(vector.initial)
     for _ in range(search.random_starts):
         starts.append(vector.sample(rng))
@@ -338,10 +325,9 @@ def recorded_values(vector: ParameterVector, state: JsonObject) -> tuple[Array, 
     values = vector.from_json(named)
     if values is None:
         sizes = {name: len(part) for name, part in named.items() if isinstance(part, Sequence)}
+        own = {parameter.name: parameter.size for parameter in vector.parameters}
         raise StudyError(
-            f"the recorded fit has parameters {sizes}"
-            " where this model has"
-            f" { {parameter.name: parameter.size for parameter in vector.parameters} }; the space,"
-            " the kernel or the levels have changed: fit again"
+            f"the recorded fit has parameters {sizes} where this model has {own}; the space, the"
+            " kernel or the levels have changed: fit again"
         )
     return values, whole_at(state, "explored")

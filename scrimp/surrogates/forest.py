@@ -99,10 +99,7 @@ def grow_forest(
     """Grow a forest for targets y (n,) at rows x (n, d)."""
     growing = _Growing(x, y, rng, settings)
     roots = [growing.tree(rng.integers(len(y), size=len(y))) for _ in range(settings.trees)]
-    column, threshold, child, value = zip(*growing.nodes, strict=True)
-    return Forest(
-        np.array(roots), np.array(column), np.array(threshold), np.array(child), np.array(value)
-    )
+    return Forest(np.array(roots), *map(np.array, zip(*growing.nodes, strict=True)))
 
 
 class _Growing:
@@ -151,9 +148,8 @@ class _Growing:
         ranked = np.take_along_axis(x, order, axis=0)
         sums = np.cumsum((y - y.mean())[order], axis=0)[:-1]
         count = np.arange(1, len(rows))[:, None]
-        gain = np.where(
-            ranked[:-1] < ranked[1:], sums**2 * (1.0 / count + 1.0 / (len(rows) - count)), -1.0
-        )
+        gain = sums**2 * (1.0 / count + 1.0 / (len(rows) - count))
+        gain[ranked[:-1] >= ranked[1:]] = -1.0
         place, best = np.unravel_index(int(np.argmax(gain)), gain.shape)
         if gain[place, best] < 0.0:
             return None
@@ -197,8 +193,7 @@ class _Trees:
     def grown(x: Array, y: Array, seed: int) -> "_Trees":
         forest = grow_forest(x, y, np.random.default_rng(seed), LEVEL_TREES)
         leaves = forest.leaves(x)
-        count = np.zeros(len(forest.value))
-        squares = np.zeros(len(forest.value))
+        count, squares = np.zeros((2, len(forest.value)))
         np.add.at(count, leaves, 1.0)
         np.add.at(squares, leaves, (y[:, None] - forest.value[leaves]) ** 2)
         return _Trees(forest, squares / np.maximum(count, 1.0))
@@ -230,10 +225,8 @@ class FittedLevelForests(FittedSurrogate):
     @cached_property
     def _forests(self) -> dict[int, tuple[_Trees, ...]]:
         """A forest per fantasy for each level with data."""
-        level, targets = (
-            nearest_level(np.array(self.levels), self.observed.x),
-            as_columns(self.observed.y),
-        )
+        level = nearest_level(np.array(self.levels), self.observed.x)
+        targets = as_columns(self.observed.y)
         found: dict[int, tuple[_Trees, ...]] = {}
         for each in np.unique(level).tolist():
             rows = level == each

@@ -41,6 +41,11 @@ class Data:
     def __len__(self) -> int:
         return len(self.x)
 
+    @property
+    def known_noise(self) -> Array | float:
+        """The known noise variances (n,), 0 without any."""
+        return 0.0 if self.noise is None else self.noise
+
     def select(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> "Data":
         """Return the observations at these rows, given as indices or a mask."""
         noise = None if self.noise is None else self.noise[rows]
@@ -139,6 +144,21 @@ class FittedSurrogate(ABC):
     def state(self) -> JsonObject:
         """The record of the fit as plain JSON values: written to the log, and passed to the next fit
         as ``start``."""
+
+
+class RecordedSurrogate(FittedSurrogate):
+    """A fitted model that holds its observations and the record of its fit."""
+
+    observed: Data
+    recorded: JsonObject
+
+    @property
+    def data(self) -> Data:
+        return self.observed
+
+    @property
+    def state(self) -> JsonObject:
+        return self.recorded
 
 
 class SurrogateView(FittedSurrogate):

@@ -69,10 +69,8 @@ class Transformed(Surrogate):
             known = step.learn(data.y.reshape(-1))
             data = _applied(known, data)
             learned.append(known)
-        fitted = self.inner.fit(
-            data, rng, object_at(start, "inner") if start is not None and "inner" in start else None
-        )
-        return FittedTransformed(fitted, tuple(learned))
+        begin = object_at(start, "inner") if start is not None and "inner" in start else None
+        return FittedTransformed(self.inner.fit(data, rng, begin), tuple(learned))
 
     def restore(self, data: Data, state: JsonObject) -> "FittedTransformed":
         recorded = [step for step in list_at(state, "steps") if isinstance(step, Mapping)]
@@ -81,12 +79,12 @@ class Transformed(Surrogate):
                 f"the recorded fit has {len(recorded)} target steps where this model has"
                 f" {len(self.steps)}: fit again"
             )
-        learned = tuple(
-            step.recall(known) for step, known in zip(self.steps, recorded, strict=True)
-        )
-        for known in learned:
-            data = _applied(known, data)
-        return FittedTransformed(self.inner.restore(data, object_at(state, "inner")), learned)
+        learned: list[LearnedStep] = []
+        for step, known in zip(self.steps, recorded, strict=True):
+            learned.append(step.recall(known))
+            data = _applied(learned[-1], data)
+        inner = self.inner.restore(data, object_at(state, "inner"))
+        return FittedTransformed(inner, tuple(learned))
 
 
 def _applied(step: LearnedStep, data: Data) -> Data:

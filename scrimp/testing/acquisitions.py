@@ -91,19 +91,15 @@ class DensePosterior(FittedSurrogate):
         own, new = self.targets, _columns(data.y)
         fantasies = max(own.shape[1], new.shape[1])
         y = np.concatenate([np.broadcast_to(part, (len(part), fantasies)) for part in (own, new)])
-        added = [
-            np.zeros(len(part)) if part.noise is None else part.noise for part in (self.data, data)
-        ]
-        return replace(
-            self, observations=Data(np.concatenate([self.data.x, data.x]), y, np.concatenate(added))
-        )
+        noise = [np.zeros(len(part)) + part.known_noise for part in (self.data, data)]
+        both = Data(np.concatenate([self.data.x, data.x]), y, np.concatenate(noise))
+        return replace(self, observations=both)
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
         posterior = self.posterior(x, joint=True)
         assert posterior.covariance is not None
-        return rng.multivariate_normal(
-            posterior.mean[:, 0], posterior.covariance, size=count, method="svd"
-        )
+        mean, covariance = posterior.mean[:, 0], posterior.covariance
+        return rng.multivariate_normal(mean, covariance, size=count, method="svd")
 
     @property
     def length_scales(self) -> Array:
@@ -114,7 +110,7 @@ class DensePosterior(FittedSurrogate):
         return {}
 
     def _noises(self, data: Data) -> Array:
-        return np.full(len(data), self.noise) + (0.0 if data.noise is None else data.noise)
+        return np.full(len(data), self.noise) + data.known_noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,9 +241,8 @@ class AcquisitionBattery(ABC):
     def test_value_and_gradient_gives_the_same_scores(self) -> None:
         for bound in (self.bound(), self.with_fantasies(), self.with_members()):
             if not bound.joint:
-                np.testing.assert_allclose(
-                    bound.value_and_gradient(self.rows(7))[0], bound(self.rows(7)), rtol=1e-9
-                )
+                scores = bound.value_and_gradient(self.rows(7))[0]
+                np.testing.assert_allclose(scores, bound(self.rows(7)), rtol=1e-9)
 
     def test_gradient_agrees_with_finite_differences(self) -> None:
         x = self.rows(7)
@@ -255,9 +250,8 @@ class AcquisitionBattery(ABC):
             if not bound.joint:
                 gradient = bound.value_and_gradient(x)[1]
                 expected = finite_differences(bound, x)
-                np.testing.assert_allclose(
-                    gradient, expected, rtol=1e-5, atol=1e-6 * np.abs(expected).max()
-                )
+                error = 1e-6 * np.abs(expected).max()
+                np.testing.assert_allclose(gradient, expected, rtol=1e-5, atol=error)
 
     def test_ranking_does_not_depend_on_the_units_of_the_loss(self) -> None:
         models, x = self.models(), self.rows(30)
@@ -292,9 +286,8 @@ def _sampled(model: FittedSurrogate) -> FittedSurrogate:
     """Return two posterior samples of the hyperparameters, where the model can be varied."""
     if not isinstance(model, DensePosterior):
         return model
-    return SampledPosterior(
-        (model, replace(model, scales=0.8 * model.scales, amplitude=1.5 * model.amplitude))
-    )
+    other = replace(model, scales=0.8 * model.scales, amplitude=1.5 * model.amplitude)
+    return SampledPosterior((model, other))
 
 
 def rescaled(model: FittedSurrogate) -> DensePosterior:

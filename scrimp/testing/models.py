@@ -74,12 +74,8 @@ class KernelBattery:
     @pytest.fixture
     def columns(self) -> tuple[Column, ...]:
         """The columns of the inputs."""
-        return (
-            Column(),
-            Column(),
-            Column((0.1, 0.35, 0.9)),
-            Column((0.0, 0.5, 1.0), ordered=False),
-        )
+        discrete, categorical = Column((0.1, 0.35, 0.9)), Column((0.0, 0.5, 1.0), ordered=False)
+        return (Column(), Column(), discrete, categorical)
 
     @pytest.fixture
     def kernel(self, columns: tuple[Column, ...]) -> Kernel:
@@ -126,9 +122,8 @@ class KernelBattery:
         np.testing.assert_array_equal(unseen, np.append(scales, np.inf))
 
     def test_symmetric(self, drawn: Kernel, x: Array) -> None:
-        np.testing.assert_allclose(
-            drawn(x[:5], x[5:]), drawn(x[5:], x[:5]).T, rtol=1e-9, atol=1e-12
-        )
+        turned = drawn(x[5:], x[:5]).T
+        np.testing.assert_allclose(drawn(x[:5], x[5:]), turned, rtol=1e-9, atol=1e-12)
 
     def test_positive_semi_definite(self, drawn: Kernel, x: Array) -> None:
         eigenvalues = np.linalg.eigvalsh(drawn(x, x))

@@ -111,9 +111,8 @@ class _Game:
         self.world = world
         self.rng = np.random.default_rng(world.seed)
         self.waiting = False
-        created = StudyCreated(
-            name="play", problem=world.problem.to_json(), method=dict(world.method)
-        )
+        problem, method = world.problem.to_json(), dict(world.method)
+        created = StudyCreated(name="play", problem=problem, method=method)
         self.history = History.of([created, StudyChanged(totals=Totals(n_trials=world.n_trials))])
 
     def append(self, *events: Event) -> None:
@@ -123,11 +122,7 @@ class _Game:
         """Let a free worker ask; return True when the study is over."""
         stale = self.history.with_status("stale")
         if stale:
-            self.append(
-                BudgetGranted(
-                    trial=stale[0].id, budget=stale[0].granted, attempt=stale[0].attempt + 1
-                )
-            )
+            self._resume(stale[0], stale[0].granted)
             return False
         action = self._decision()
         check(action, self.history)
@@ -142,12 +137,12 @@ class _Game:
                 added = TrialAdded(trial=number, config=action.config, tag=dict(action.tag))
                 self.append(decided, added, BudgetGranted(trial=number, budget=action.budget))
             case Resume():
-                attempt = self.history.trials[action.trial].attempt + 1
-                self.append(
-                    decided,
-                    BudgetGranted(trial=action.trial, budget=action.budget, attempt=attempt),
-                )
+                self.append(decided)
+                self._resume(self.history.trials[action.trial], action.budget)
         return False
+
+    def _resume(self, trial: Trial, budget: float) -> None:
+        self.append(BudgetGranted(trial=trial.id, budget=budget, attempt=trial.attempt + 1))
 
     def _decision(self) -> Action:
         decisions = [
@@ -182,11 +177,8 @@ class _Game:
         if self.rng.random() < self.world.skipping:
             step = min(trial.budget + float(self.rng.integers(-2, 7)), full)
             step = max(step, 1.0)
-        loss = (
-            None
-            if self.rng.random() < self.world.diverging
-            else float(np.round(self.rng.random(), 2))
-        )
+        diverges = self.rng.random() < self.world.diverging
+        loss = None if diverges else float(np.round(self.rng.random(), 2))
         metrics = {self.world.problem.metric: loss}
         self.append(Reported(trial=trial.id, step=step, metrics=metrics, attempt=trial.attempt))
         if self.history.trials[trial.id].status == "running":
@@ -301,11 +293,8 @@ class PolicyBattery(ABC):
             )
             if isinstance(decided, Start):
                 assert isinstance(outlined, Start)
-                assert (outlined.budget, outlined.tag, outlined.continue_from) == (
-                    decided.budget,
-                    decided.tag,
-                    decided.continue_from,
-                )
+                assert (outlined.budget, outlined.tag) == (decided.budget, decided.tag)
+                assert outlined.continue_from == decided.continue_from
             else:
                 assert outlined == decided
 
@@ -355,13 +344,8 @@ SPACES = {
 
 def begin(problem: Problem) -> History:
     """Return the history of a new study."""
-    return History.of(
-        [
-            StudyCreated(
-                name="test", problem=problem.to_json(), method={"name": "test", "settings": {}}
-            )
-        ]
-    )
+    method: dict[str, Json] = {"name": "test", "settings": {}}
+    return History.of([StudyCreated(name="test", problem=problem.to_json(), method=method)])
 
 
 def pend(history: History, config: Config, budget: float | None = None) -> History:
@@ -382,11 +366,8 @@ def tell(history: History, config: Config, value: float | None, **metrics: float
     number, problem = len(history.trials), history.problem
     end: list[Event] = [Ended(trial=number, status="failed", message="test")]
     if value is not None:
-        end = [
-            Reported(
-                trial=number, step=problem.full_budget, metrics={problem.metric: value, **metrics}
-            )
-        ]
+        whole: dict[str, float | None] = {problem.metric: value, **metrics}
+        end = [Reported(trial=number, step=problem.full_budget, metrics=whole)]
     return pend(history, config).with_events(end)
 
 
@@ -437,14 +418,10 @@ class SuggesterBattery(ABC):
         for config in suggestion.configs:
             assert space.validate(config) == config
             assert list(space.validate(config)) == list(config)
-        keys = _keys(
-            space,
-            [trial.config for trial in history.trials if trial.id < 8] + list(suggestion.configs),
-        )
-        assert len(set(keys)) == len(keys)
-        assert not set(_keys(space, suggestion.configs)) & set(
-            _keys(space, [t.config for t in history.trials])
-        )
+        known = _keys(space, [trial.config for trial in history.trials])
+        new = _keys(space, suggestion.configs)
+        assert len({*known[:8], *new}) == 8 + len(new)
+        assert not set(new) & set(known)
 
     @pytest.mark.parametrize("name", SPACES)
     def test_the_same_history_gives_the_same_suggestion(self, name: str) -> None:
@@ -466,9 +443,8 @@ class SuggesterBattery(ABC):
         for trials in (0, 9):
             history = drive(self.suggester(), begin(Problem(SPACES["conditional"])), trials, _loss)
             record = ask(self.suggester(), history).record
-            assert checked_record(record, "", 0) == checked_record(
-                checked_record(record, "", 0), "", 0
-            )
+            once = checked_record(record, "", 0)
+            assert checked_record(once, "", 0) == once
 
     def test_a_finite_space_is_exhausted_without_repetition(self) -> None:
         history = drive(self.suggester(), begin(Problem(FINITE)), 5, _loss)

@@ -42,10 +42,8 @@ def parameters(draw: st.DrawFn, when: Mapping[str, list[Scalar]] | None = None) 
         )
         return chosen
     if draw(st.booleans()):
-        step, count = (
-            draw(st.sampled_from([1, 3, 8])),
-            draw(st.integers(2, 12) | st.integers(10**3, 10**6)),
-        )
+        step = draw(st.sampled_from([1, 3, 8]))
+        count = draw(st.integers(2, 12) | st.integers(10**3, 10**6))
         if kind is Int:
             first = draw(st.integers(-(10**6), 10**6))
             return Int(first, first + step * (count - 1), step=step, when=when)
@@ -55,22 +53,14 @@ def parameters(draw: st.DrawFn, when: Mapping[str, list[Scalar]] | None = None) 
     log = draw(st.booleans())
     if kind is Int:
         low = draw(st.integers(1 if log else -(10**12), 10**12 - 1))
-        return Int(
-            low,
-            draw(st.integers(low + 1, min(10**12, low + draw(st.sampled_from([3, 10**12]))))),
-            log=log,
-            when=when,
-        )
+        furthest = min(10**12, low + draw(st.sampled_from([3, 10**12])))
+        return Int(low, draw(st.integers(low + 1, furthest)), log=log, when=when)
     exponents = sorted(
         draw(st.lists(st.floats(-20, 20), min_size=2, max_size=2, unique_by=lambda e: round(e, 3)))
     )
     low_float, high = 10.0 ** exponents[0], 10.0 ** exponents[1]
-    return Float(
-        low_float if log else draw(st.sampled_from([-high, 0.0, low_float])),
-        high,
-        log=log,
-        when=when,
-    )
+    lowest = low_float if log else draw(st.sampled_from([-high, 0.0, low_float]))
+    return Float(lowest, high, log=log, when=when)
 
 
 @st.composite
@@ -138,9 +128,8 @@ class SpaceBattery(ABC):
         units = space.to_units(configs)
         assert units.shape == (3, len(space.searched))
         assert ((units >= 0) & (units <= 1)).all()
-        assert all(
-            same_config(space, a, b) for a, b in zip(configs, space.from_units(units), strict=True)
-        )
+        pairs = zip(configs, space.from_units(units), strict=True)
+        assert all(same_config(space, one, other) for one, other in pairs)
 
     def test_any_place_of_the_cube_is_a_valid_configuration(self) -> None:
         space = self.space()
@@ -157,9 +146,8 @@ class SpaceBattery(ABC):
             assert copy == space
             assert hash(copy) == hash(space)
             assert type(copy) is type(space)
-            assert copy.sample(2, np.random.default_rng(4)) == space.sample(
-                2, np.random.default_rng(4)
-            )
+            one, other = (each.sample(2, np.random.default_rng(4)) for each in (copy, space))
+            assert one == other
 
     def test_completing_keeps_what_is_given(self) -> None:
         space = self.space()

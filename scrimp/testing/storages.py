@@ -47,15 +47,8 @@ BAD_NAMES.append("zero\u200bwidth")
 EVERY_KIND: list[Event] = [
     happened.StudyChanged(totals=Totals(n_trials=30), time=1.5),
     happened.SourceAttached(study="ältere Studie 'x'; --", length=7, digest="ab" * 32),
-    Enqueued(
-        config={
-            "lr": 1e-300,
-            "n": 2**53 + 1,
-            "kind": 'quo"te\\\n\x00\u2028💡',
-            "flag": True,
-            "none": None,
-        }
-    ),
+    Enqueued(config={"lr": 1e-300, "n": 2**53 + 1, "flag": True, "none": None}),
+    Enqueued(config={"kind": 'quo"te\\\n\x00\u2028💡'}),
     happened.Advised(configs=({"lr": 0.1}, {"lr": 1e-300}), by="ann", why="„so“"),
     Decided(
         decision=0, seen=1, record=DecisionRecord(own={"scales": [0.1, 1e308, -0.0], "text": ""})
@@ -100,9 +93,8 @@ def decide(store: EventStore, taker: int, rounds: int) -> list[int]:
     while number < rounds:
         news = store.read(length)
         length += len(news)
-        number = max(
-            [number, *(event.decision + 1 for event in news if isinstance(event, Decided))]
-        )
+        decided = [event.decision for event in news if isinstance(event, Decided)]
+        number = max([number, *(place + 1 for place in decided)])
         if number >= rounds:
             break
         batch: list[Event] = [
@@ -204,12 +196,8 @@ class StorageBattery:
             "numpy": np.float32(0.5),
             "wide": np.float64(0.1),
         }
-        store.append(
-            [
-                Reported(trial=0, step=1, metrics=metrics),
-                Enqueued(config={"n": np.int64(3), "pair": (1, 2)}),
-            ]
-        )
+        numbers = Enqueued(config={"n": np.int64(3), "pair": (1, 2)})
+        store.append([Reported(trial=0, step=1, metrics=metrics), numbers])
         reported, enqueued = store.read(1)
         assert isinstance(reported, Reported) and isinstance(enqueued, Enqueued)
         assert reported.metrics == {"nan": None, "inf": None, "numpy": 0.5, "wide": 0.1}

@@ -60,7 +60,7 @@ def test_a_report_waits_until_it_is_delivered(tmp_path: Path, told: list[Any]) -
     assert not first.ended and isinstance(first.events[0], Reported)
     with pytest.raises(queue.Empty):
         news.get(timeout=0.3)
-    supervisor.delivered()
+    supervisor.delivered.release()
     last = news.get(timeout=PATIENCE)
     assert last.ended and isinstance(last.events[0], Ended) and last.events[0].status == "completed"
     supervisor.join()
