@@ -332,9 +332,8 @@ class BoundMeanStd(FantasyAverage):
         for model, incumbent in self.members:
             posterior, back = model.posterior_and_pullback(x)
             std, by_variance = standard_deviations(posterior, self.acquisition.uses_std)
-            alpha, d_mean, d_std = self.acquisition.alpha_and_derivatives(
-                posterior.mean, std, incumbent
-            )
+            formula = self.acquisition.alpha_and_derivatives(posterior.mean, std, incumbent)
+            alpha, d_mean, d_std = formula
             each.append(alpha)
             chains.append((back, d_mean, d_std * by_variance))
         terms, weights = each[0], np.ones(1)

@@ -106,9 +106,8 @@ def _log_nearest_kink(means: Array, slopes: Array) -> Array:
     nearest = np.argmin(behind, axis=1)
     each = np.arange(len(slopes))
     far, rise = np.minimum(behind[each, nearest], 1e150), np.maximum(rise[each, nearest], 1e-300)
-    return np.asarray(
-        np.log(rise) + log_expected_improvement(far, np.ones(len(far)), np.zeros(len(far)))
-    )
+    gain = log_expected_improvement(far, np.ones(len(far)), np.zeros(len(far)))
+    return np.asarray(np.log(rise) + gain)
 
 
 def best_by_knowledge_gradient(means: Array, slopes: Array, costs: Array) -> tuple[int, float]:

@@ -63,9 +63,8 @@ def surrogate(
     history, chosen = _as_it_was(study.history, iteration)
     _check(history)
     metric = check_metric(history, metric)
-    (parameter,) = style.check_parameters(
-        history.problem.space, None if parameter is None else [parameter], 1
-    )
+    given = None if parameter is None else [parameter]
+    (parameter,) = style.check_parameters(history.problem.space, given, 1)
     belief = belief_of(study, history)
     values, rows = _slice(history, parameter, metric)
     column = _column(study, history, belief, rows, metric)

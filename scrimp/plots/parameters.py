@@ -250,10 +250,8 @@ def parallel(
     reported metric."""
     history = study.history
     problem, metric = history.problem, check_metric(history, metric)
-    names, sign = (
-        style.check_parameters(problem.space, parameters, 12),
-        style.metric_sign(problem, metric),
-    )
+    names = style.check_parameters(problem.space, parameters, 12)
+    sign = style.metric_sign(problem, metric)
     known = style.with_value(history, metric)
     drawn = style.shown_trials(history, known, MAX_LINES, metric)
     found = [(style.last_value(problem, trial, metric) or 0.0, trial) for trial in drawn]
@@ -378,9 +376,8 @@ def importance(study: Study, budget: float | None = None, *, metric: str | None 
     chosen = check_metric(history, metric)
     landscape = landscape_of(history, budget, chosen)
     shares = importances(history, landscape)
-    alone = sorted(
-        (name for name in shares if name != INTERACTIONS), key=lambda name: shares[name][0]
-    )
+    alone = [name for name in shares if name != INTERACTIONS]
+    alone.sort(key=lambda name: shares[name][0])
     names = [INTERACTIONS, *alone]
     middle = [shares[name][0] for name in names]
     spread = {
@@ -423,9 +420,8 @@ def importances(history: History, landscape: Landscape) -> dict[str, tuple[float
     there = np.array([[name in config for name in space.searched] for config in configs])
     models = [landscape.model, *landscape.resampled(BOOTSTRAP_SAMPLES, rng)]
     means = np.stack([model.target_units(model.mean(rows)[:, 0]) for model in models])
-    shares = np.stack(
-        [main_effects(means, bins_of(rows[:, k]), there[:, k]) for k in range(rows.shape[1])]
-    )
+    pairs = zip(rows.T, there.T, strict=True)
+    shares = np.stack([main_effects(means, bins_of(column), own) for column, own in pairs])
     rest = np.clip(1.0 - shares.sum(axis=0), 0.0, 1.0)
     named = {**dict(zip(space.searched, shares, strict=True)), INTERACTIONS: rest}
     return {

@@ -155,9 +155,8 @@ def _attained(
     signs = np.array([style.metric_sign(problem, name) for name in (across, up)])
     color = style.rgba(style.LINE, 0.25 + 0.5 * share)
     surface = np.array(steps, dtype=float).reshape(-1, 2) * signs
-    return _steps(surface, f"after {share:.0%}", color, 1, "dot").update(
-        mode="lines", hoverinfo="skip"
-    )
+    steps_so_far = _steps(surface, f"after {share:.0%}", color, 1, "dot")
+    return steps_so_far.update(mode="lines", hoverinfo="skip")
 
 
 def front_history(study: Study, over: Over = "trials") -> "Figure":
@@ -174,11 +173,9 @@ def front_history(study: Study, over: Over = "trials") -> "Figure":
     picture.update_yaxes(title_text="hypervolume (higher is better)")
     corner = problem.values(reference_of(history))
     where = ", ".join(f"{unmarked(name)} {short_value(value)}" for name, value in corner.items())
-    words = (
-        f"The hypervolume of the front is {line[-1][1]:.4g}"
-        if line
-        else "Nothing is on the front yet"
-    )
+    words = "Nothing is on the front yet"
+    if line:
+        words = f"The hypervolume of the front is {line[-1][1]:.4g}"
     return figure(picture, f"Hypervolume over {over}", f"{words}, measured from {where}")
 
 

@@ -102,9 +102,9 @@ def best_line(
     for place, trial, point in reports:
         if point.loss is not None and point.feasible and (best is None or point.loss < best):
             best = point.loss
-            line[-1 if line and line[-1][0] == place else len(line) :] = [
-                (place, history.problem.sign * best, trial.id)
-            ]
+            if line and line[-1][0] == place:
+                line.pop()
+            line.append((place, history.problem.sign * best, trial.id))
     end = max((place for place, _, _ in reports), default=0.0)
     if line and line[-1][0] < end:
         line.append((end, *line[-1][1:]))
@@ -269,10 +269,8 @@ def edf(*studies: Study, log: bool = False) -> "Figure":
         values.sort(reverse=problem.sign < 0)
         steps = [(value, (rank + 1) / len(values)) for rank, value in enumerate(values)]
         name = f"{unmarked(study.name)} ({len(values)} trials)"
-        shape = style.series_line(place, shape="hv")
-        picture.add_trace(
-            trace(style.thinned_items(steps, MAX_STEPS), "lines", line=shape, name=name)
-        )
+        shown, shape = style.thinned_items(steps, MAX_STEPS), style.series_line(place, shape="hv")
+        picture.add_trace(trace(shown, "lines", line=shape, name=name))
     sense = "at most" if problem.sign > 0 else "at least"
     axis, outside = style.value_axis([x for one in picture.data for x in one.x], problem.sign, log)
     if problem.sign < 0:

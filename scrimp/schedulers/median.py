@@ -46,7 +46,6 @@ class MedianStopping(Scheduler):
             )
 
     def next_request(self, history: History, rng: np.random.Generator) -> Request:
-        """Request a new configuration with the full budget while one may be added."""
         return RunToEnd().next_request(history, rng)
 
     def review(self, history: History, trial: int) -> Verdict:
