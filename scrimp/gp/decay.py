@@ -52,9 +52,9 @@ from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from scrimp.gp.cholesky import cholesky_in_place, inverse_lower, log_determinant, solve
-from scrimp.gp.hyperparameters import Hyperparameter, LogNormal, ParameterVector, Uniform
+from scrimp.gp.hyperparameters import Hyperparameter, LogNormal, Uniform
 from scrimp.gp.kernel import Array, Kernel, with_fields
-from scrimp.gp.marginal_likelihood import LogPosterior
+from scrimp.gp.marginal_likelihood import NoisyPosterior, spread_rows
 from scrimp.gp.process import CONSTANT_MEAN, CrossPullback, Prior, PriorPullback
 
 SHAPE = Hyperparameter("decay_shape", LogNormal(0.0, 1.5), bounds=(1e-2, 250.0), initial=1.0)
@@ -312,15 +312,12 @@ def _spread(first: _Levels, table: Array, second: _Levels) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class SharedDecayPosterior(LogPosterior):
-    """log p(y | x, hyperparameters) + log p(hyperparameters) under an `additive` prior; rows of one
-    configuration stand together."""
+class SharedDecayPosterior(NoisyPosterior):
+    """That of an `additive` prior, at the cost of its configurations; rows of one configuration stand
+    together. ``first`` (k,): the first row of each configuration."""
 
     prior: DecayPrior
-    noise: Hyperparameter
-    x: Array  # (n, d + 1)
-    y: Array  # (n, F)
-    first: NDArray[np.intp]  # (k,) the first row of each configuration
+    first: NDArray[np.intp]
 
     @classmethod
     def of(
@@ -332,20 +329,11 @@ class SharedDecayPosterior(LogPosterior):
         first = np.flatnonzero(np.diff(configs[order], prepend=-1))
         return cls(prior, noise, x[order], y[order], first)
 
-    @cached_property
-    def vector(self) -> ParameterVector:
-        """The prior's parameters, then the noise variance."""
-        return ParameterVector((*self.prior.parameters, self.noise))
-
-    @property
-    def size(self) -> int:
-        return len(self.x)
-
     def part(self, size: int) -> "SharedDecayPosterior":
         """Return the posterior given whole configurations with about ``size`` rows in all."""
         count = max(1, round(len(self.first) * size / self.size))
         chosen = np.zeros(len(self.first), dtype=bool)
-        chosen[np.linspace(0, len(self.first) - 1, count).astype(np.intp)] = True
+        chosen[spread_rows(len(self.first), count)] = True
         rows = np.repeat(chosen, self._counts)
         return SharedDecayPosterior.of(self.prior, self.noise, self.x[rows], self.y[rows])
 

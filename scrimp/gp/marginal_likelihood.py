@@ -97,18 +97,14 @@ class LogPosterior(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class HyperparameterPosterior(LogPosterior):
+class NoisyPosterior(LogPosterior):
     """log p(y | x, hyperparameters) + log p(hyperparameters), a function of the prior's parameters
-    and the noise variance.
-
-    ``known_noise``: variances (n,) of the observations, added to the learned one.
-    """
+    and the noise variance."""
 
     prior: Prior
     noise: Hyperparameter
     x: Array  # (n, d)
     y: Array  # (n, F)
-    known_noise: Array | float = 0.0
 
     @cached_property
     def vector(self) -> ParameterVector:
@@ -118,6 +114,14 @@ class HyperparameterPosterior(LogPosterior):
     @property
     def size(self) -> int:
         return len(self.x)
+
+
+@dataclass(frozen=True, eq=False)
+class HyperparameterPosterior(NoisyPosterior):
+    """That of any prior, at the cost of n^3. ``known_noise``: variances (n,) of the observations,
+    added to the learned one."""
+
+    known_noise: Array | float = 0.0
 
     def part(self, size: int) -> "HyperparameterPosterior":
         rows = spread_rows(len(self.x), size)
