@@ -340,5 +340,8 @@ class OnColumns(Mapped):
         scales[list(self.chosen)] = self.inner.length_scales(len(self.chosen))
         return scales
 
+    def __call__(self, x1: Array, x2: Array) -> Array:
+        return self.inner(x1[:, self.chosen], x2[:, self.chosen])
+
     def value_and_pullback(self, x: Array) -> tuple[Array, Pullback]:
         return self.inner.value_and_pullback(x[:, self.chosen])

@@ -103,7 +103,7 @@ class Evolution(Policy):
     ) -> list[Config]:
         """Make a new configuration for the slot; none with too few parents or no new child."""
         known, space = history.derive(KNOWN), history.problem.space
-        members = history.derive(POPULATIONS).members
+        members = history.derive(POPULATIONS)
         here = [trial for _, trial in members.get(job.level, ())]
         parents = list(leaders) if job.rung else here
         if len(parents) < 3:
@@ -140,19 +140,29 @@ def child(
     return np.where(take, mutant, target)
 
 
-class Populations:
-    """The holders of the places of the population at each level, (report, trial); read only."""
+Populations = dict[float, list[tuple[Observation, int]]]
+"""The holders of the places of the population at each level, (report, trial); read only."""
 
-    def __init__(self) -> None:
-        self.members: dict[float, list[tuple[Observation, int]]] = {}
 
-    def arrived(self, trial: Trial) -> None:
-        """Give a trial that used up its grant an empty place, or that of its own slot if it is at
-        least as good as the holder."""
+@dataclass(frozen=True)
+class _PopulationTable(Fold[Populations]):
+    """The fold that gives a trial that used up its grant an empty place, or that of its own slot if
+    it is at least as good as the holder."""
+
+    def begin(self, problem: Problem) -> Populations:
+        return {}
+
+    def step(
+        self, state: Populations, event: Event, before: Trial | None, trial: Trial | None
+    ) -> None:
+        if before is None or trial is None or trial is before or "slot" not in trial.tag:
+            return
+        if before.status != "running" or trial.status not in ("paused", "completed"):
+            return
         report = report_at(trial, trial.granted)
         if report is None or report.loss is None:
             return
-        holders = self.members.setdefault(trial.granted, [])
+        holders = state.setdefault(trial.granted, [])
         slot = trial.slot or 0
         if trial.bracket == 0 or slot >= len(holders):
             holders.append((report, trial.id))
@@ -160,22 +170,6 @@ class Populations:
         own, other = standings([report, holders[slot][0]])
         if own <= other:
             holders[slot] = report, trial.id
-
-
-@dataclass(frozen=True)
-class _PopulationTable(Fold[Populations]):
-    """The fold that keeps `Populations`."""
-
-    def begin(self, problem: Problem) -> Populations:
-        return Populations()
-
-    def step(
-        self, state: Populations, event: Event, before: Trial | None, trial: Trial | None
-    ) -> None:
-        if before is None or trial is None or trial is before or "slot" not in trial.tag:
-            return
-        if before.status == "running" and trial.status in ("paused", "completed"):
-            state.arrived(trial)
 
 
 POPULATIONS = _PopulationTable()

@@ -127,7 +127,7 @@ def test_entries_outside_the_cube_are_drawn_anew():
 
 def test_places_are_taken_over_by_what_is_at_least_as_good():
     history, actions = run(Evolution(), SPACE, 13 + 7 + 3 + 9, sphere)
-    members = history.derive(POPULATIONS).members
+    members = history.derive(POPULATIONS)
     assert {level: len(holders) for level, holders in members.items()} == {1.0: 9, 3.0: 5, 9.0: 3}
     first = [sphere(action.config) for action in actions[:9]]
     second = [sphere(action.config) for action in actions[23:32]]
@@ -159,7 +159,7 @@ def test_a_failed_trial_holds_no_place():
     history = history.with_events(
         [added, BudgetGranted(trial=0, budget=1.0), Ended(trial=0, status="failed")]
     )
-    assert history.derive(POPULATIONS).members == {}
+    assert history.derive(POPULATIONS) == {}
 
 
 def test_a_pool_gives_members_once_until_it_is_exhausted():
