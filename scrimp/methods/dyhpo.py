@@ -109,7 +109,6 @@ class DyHPO(Policy):
     def forecast(
         self, history: History, points: ForecastPoints, rng: np.random.Generator
     ) -> Sequence[ForecastColumn]:
-        """Predict each metric by its model of budgets."""
         levels = self._scheduler(history.problem).levels(history.problem)
         return self.search.forecast(history, replace(points, levels=levels), rng)
 

@@ -110,7 +110,6 @@ class HyperTune(Policy):
     def forecast(
         self, history: History, points: ForecastPoints, rng: np.random.Generator
     ) -> Sequence[ForecastColumn]:
-        """Predict each metric by its model of budgets."""
         levels = self.scheduler.levels(history.problem)
         return self.search.forecast(history, replace(points, levels=levels), rng)
 

@@ -235,7 +235,7 @@ class SurrogateBattery:
     @pytest.fixture
     def data(self, everything: Data) -> Data:
         """The first 20 observations."""
-        return _part(everything, slice(0, 20))
+        return everything.select(np.arange(20))
 
     @pytest.fixture
     def fitted(self, surrogate: Surrogate, data: Data) -> FittedSurrogate:
@@ -245,7 +245,7 @@ class SurrogateBattery:
     @pytest.fixture
     def new(self, fitted: FittedSurrogate, everything: Data) -> Data:
         """Four further observations, in model units."""
-        return fitted.model_units(_part(everything, slice(20, 24)))
+        return fitted.model_units(everything.select(np.arange(20, 24)))
 
     @pytest.fixture
     def x(self, columns: tuple[Column, ...]) -> Array:
@@ -256,11 +256,8 @@ class SurrogateBattery:
         posterior = fitted.posterior(x, joint=True)
         pulled = fitted.posterior_and_pullback(x)[0]
         assert posterior.mean.shape == (7, 1)
-        assert (
-            posterior.variance is not None
-            and pulled.variance is not None
-            and posterior.covariance is not None
-        )
+        assert posterior.variance is not None and posterior.covariance is not None
+        assert pulled.variance is not None
         assert posterior.variance.shape == (7,) and (posterior.variance >= 0.0).all()
         close(posterior.covariance.diagonal(), posterior.variance, 1e-8)
         assert np.linalg.eigvalsh(posterior.covariance).min() > -1e-8 * posterior.variance.max()
@@ -323,7 +320,8 @@ class SurrogateBattery:
     def test_conditioning_once_or_twice_is_the_same(
         self, fitted: FittedSurrogate, new: Data, x: Array
     ) -> None:
-        twice = fitted.condition(_part(new, slice(0, 1))).condition(_part(new, slice(1, 4)))
+        first, others = new.select(np.arange(1)), new.select(np.arange(1, 4))
+        twice = fitted.condition(first).condition(others)
         _same(fitted.condition(new), twice, x, 1e-8)
 
     def test_fantasies_are_columns(self, fitted: FittedSurrogate, new: Data, x: Array) -> None:
@@ -333,12 +331,9 @@ class SurrogateBattery:
         assert mean.shape == (7, 3) and together.data.y.shape == (24, 3)
         for column in range(3):
             alone = fitted.condition(Data(new.x, targets[:, column], new.noise))
-            close(mean[:, column], alone.posterior(x).mean[:, 0], 1e-9)
-            close(
-                together.posterior_and_pullback(x)[0].mean[:, column],
-                alone.posterior(x).mean[:, 0],
-                1e-8,
-            )
+            expected = alone.posterior(x).mean[:, 0]
+            close(mean[:, column], expected, 1e-9)
+            close(together.posterior_and_pullback(x)[0].mean[:, column], expected, 1e-8)
 
     def test_same_generator_same_fit_and_a_recorded_start_is_accepted(
         self, surrogate: Surrogate, fitted: FittedSurrogate, data: Data
@@ -356,18 +351,13 @@ class SurrogateBattery:
         # 20,000 draws: the standard error of a mean is 0.007, of a correlation at most 0.01; five
         # standard errors are allowed.
         assert (np.abs(draws.mean(0) - posterior.mean[:, 0]) < 0.036 * scale).all()
-        assert (
-            np.abs(np.cov(draws.T) - posterior.covariance) < 0.06 * np.outer(scale, scale)
-        ).all()
+        apart = np.abs(np.cov(draws.T) - posterior.covariance)
+        assert (apart < 0.06 * np.outer(scale, scale)).all()
 
     def test_members_are_models_of_the_same_data(self, fitted: FittedSurrogate, x: Array) -> None:
         means = [member.posterior(x).mean for member in fitted.members]
         close(np.asarray(np.mean(means, axis=0)), fitted.posterior(x).mean, 1e-9)
         assert all(np.array_equal(member.data.y, fitted.data.y) for member in fitted.members)
-
-
-def _part(data: Data, chosen: slice) -> Data:
-    return Data(data.x[chosen], data.y[chosen], None if data.noise is None else data.noise[chosen])
 
 
 def _same(one: FittedSurrogate, other: FittedSurrogate, x: Array, tolerance: float) -> None:
