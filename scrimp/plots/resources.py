@@ -121,14 +121,14 @@ def _panels(parameters: int, columns: int) -> "list[list[dict[str, int] | None]]
     """Return the grid: two panels, side by side if there are columns, above those of parameters."""
     above, below = style.panel_grid(2, min(columns, 2)), style.panel_grid(parameters, columns)
     cells = math.lcm(len(above[0]), len(below[0]))
-    return [
-        [
-            cell and {"colspan": cell["colspan"] * (cells // len(row))}
-            for narrow in row
-            for cell in (narrow, *[None] * (cells // len(row) - 1))
-        ]
-        for row in [*above, *below]
-    ]
+    rows = []
+    for narrow in [*above, *below]:
+        times = cells // len(narrow)
+        wide: list[dict[str, int] | None] = [None] * cells
+        for place, cell in enumerate(narrow):
+            wide[place * times] = cell and {"colspan": cell["colspan"] * times}
+        rows.append(wide)
+    return rows
 
 
 def _counts(found: Sequence[Course]) -> dict[str, list[Course]]:
