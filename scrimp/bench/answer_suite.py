@@ -32,12 +32,12 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
 
-from scrimp.bench.results import Cell, Summary, TimedRun, by_method, comparison
+from scrimp.bench.results import Cell, Run, Summary, by_method, checked_shares, comparison
 from scrimp.checkpoint_selection.answer_book import AnswerBook, Places, Questions
 from scrimp.checkpoint_selection.answer_files import read_answers
 from scrimp.checkpoint_selection.question_race import QuestionRace
@@ -51,17 +51,6 @@ from scrimp.surrogates.surrogate import Array
 MAX_ROWS_AT_ONCE = 200
 ROWS_DRAWN = 60
 _FIELDS = ("loss", "top1", "interval_covers", "probability_best", "expected_loss")
-
-
-class AnswerRun(TimedRun):
-    """A run; every list has one entry per share."""
-
-    share: list[float]
-    loss: list[float]
-    top1: list[float]
-    interval_covers: list[float | None]
-    probability_best: list[float | None]
-    expected_loss: list[float | None]
 
 
 @dataclass(frozen=True)
@@ -100,12 +89,7 @@ def answer_cells(
     for method in methods:
         if method not in METHODS:
             raise TableError(f"unknown method {method!r}; choose from {', '.join(METHODS)}")
-    for share in shares:
-        if not 0.0 < share <= 1.0:
-            raise TableError(
-                f"share {share:g} is not between 0 and 1; give shares such as 0.005,0.01"
-            )
-    task = ",".join(f"{share:g}" for share in shares)
+    task = checked_shares(shares, "0.005,0.01")
     tasks = [
         Cell("answers", path.stem, task, size=_table(path).correct.shape[1], source=str(path))
         for path in paths
@@ -117,7 +101,7 @@ def run_answers(cell: Cell) -> dict[str, Json]:
     """Return the record of one run."""
     table = _table(Path(cell.source)).drawn(cell.seed)
     truth = table.means.mean(1)
-    lists: dict[str, list[float | None]] = {name: [] for name in _FIELDS}
+    found: list[tuple[float | None, ...]] = []
     shares = [float(share) for share in cell.task.split(",")]
     started = time.process_time()
     for share in shares:
@@ -127,31 +111,20 @@ def run_answers(cell: Cell) -> dict[str, Json]:
         if stated is not None:
             low, high = stated.interval
             covers = float(low - 1e-9 <= truth[row] <= high + 1e-9)
-        values = {
-            "loss": loss,
-            "top1": float(loss <= 1e-12),
-            "interval_covers": covers,
-            "probability_best": None if stated is None else stated.probability_best,
-            "expected_loss": None if stated is None else stated.expected_loss,
-        }
-        for name in _FIELDS:
-            lists[name].append(values[name])
+        sure = (None, None) if stated is None else (stated.probability_best, stated.expected_loss)
+        found.append((loss, float(loss <= 1e-12), covers, *sure))
     seconds = round(time.process_time() - started, 4)
+    lists = {
+        name: list(column) for name, column in zip(_FIELDS, zip(*found, strict=True), strict=True)
+    }
     return cell.result(seconds, len(shares), share=shares, **lists)
 
 
 Found = tuple[int, RacePosterior | None]
 
 
-def _race(table: AnswerTable, budget: float, seed: int) -> Found:
-    return _raced(table, budget, seed, None)
-
-
-def _margins(table: AnswerTable, budget: float, seed: int) -> Found:
-    return _raced(table, budget, seed, table.margin)
-
-
-def _raced(table: AnswerTable, budget: float, seed: int, margin: Array | None) -> Found:
+def _race(table: AnswerTable, budget: float, seed: int, margins: bool = False) -> Found:
+    margin = table.margin if margins else None
     book = AnswerBook(Questions(table.sizes), len(table.correct), seed)
     race = QuestionRace(book, budget, seed)
     while race.round is not None:
@@ -164,13 +137,9 @@ def _raced(table: AnswerTable, budget: float, seed: int, margin: Array | None) -
     return stated.row, stated
 
 
-def _halving(table: AnswerTable, budget: float, seed: int) -> Found:
-    return _rounds(table, budget, seed, max(math.ceil(math.log2(len(table.correct))), 1)), None
-
-
-def _smooth_halving(table: AnswerTable, budget: float, seed: int) -> Found:
+def _halving(table: AnswerTable, budget: float, seed: int, smooth: bool = False) -> Found:
     rounds = max(math.ceil(math.log2(len(table.correct))), 1)
-    return _rounds(table, budget, seed, rounds, smooth=table.ordered), None
+    return _rounds(table, budget, seed, rounds, smooth and table.ordered), None
 
 
 def _uniform(table: AnswerTable, budget: float, seed: int) -> Found:
@@ -270,9 +239,9 @@ def _cells(table: AnswerTable, budget: float, seed: int) -> Found:
 METHODS: dict[str, Callable[[AnswerTable, float, int], Found]] = {
     "auto": _race,
     "race": _race,
-    "margins": _margins,
+    "margins": partial(_race, margins=True),
     "halving": _halving,
-    "smooth": _smooth_halving,
+    "smooth": partial(_halving, smooth=True),
     "uniform": _uniform,
     "ucb-e": _ucb_e,
     "cells": _cells,
@@ -329,16 +298,16 @@ def _known_table(path: Path) -> AnswerTable:
     return AnswerTable(np.array(correct), tuple(items), steps)
 
 
-def answer_summary(records: Sequence[AnswerRun]) -> Summary:
+def answer_summary(records: Sequence[Run]) -> Summary:
     """Summarize methods by shares: mean loss ± standard error / share of runs that take the best."""
     shares = list(dict.fromkeys(share for record in records for share in record["share"]))
     rows = []
     for method, own in by_method(records).items():
         texts = []
         for share in shares:
-            at = [record["share"].index(share) for record in own]
-            loss = np.array([record["loss"][place] for record, place in zip(own, at, strict=True)])
-            top = np.mean([record["top1"][place] for record, place in zip(own, at, strict=True)])
+            at = [(record, record["share"].index(share)) for record in own]
+            loss = np.array([record["loss"][place] for record, place in at])
+            top = np.mean([record["top1"][place] for record, place in at])
             error = loss.std() / math.sqrt(len(loss))
             texts.append(f"{loss.mean():.4f} ± {error:.4f} / {top:.2f}")
         seconds = sum(record["decision_seconds"] for record in own) / len(own) / len(shares)

@@ -23,20 +23,21 @@ its tasks cannot be the best.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
-from typing import Literal, TypeVar
 
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
 from scrimp.bench.results import (
     Cell,
+    Run,
     Summary,
-    TimedRun,
     by_method,
+    checked_shares,
     comparison,
     milliseconds_per_decision,
 )
@@ -55,19 +56,6 @@ _REGRETS = ("regret", "smoothed_regret", "underlying_regret", "answer_smoothed_r
 _FIELDS = (*_REGRETS, "probability_best", "expected_loss", "cells")
 
 
-class CheckpointRun(TimedRun):
-    """A run; every list has one entry per share."""
-
-    share: list[float]
-    regret: list[float]
-    smoothed_regret: list[float]
-    underlying_regret: list[float]
-    answer_smoothed_regret: list[float]
-    probability_best: list[float | None]
-    expected_loss: list[float | None]
-    cells: list[int]
-
-
 @dataclass
 class _Progress:
     """One replayed run: the scores measured so far, the latest fit, and the cost of deciding."""
@@ -77,6 +65,13 @@ class _Progress:
     seconds: float = 0.0
     decisions: int = 0
 
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Add the CPU time of the block to ``seconds``."""
+        started = time.process_time()
+        yield
+        self.seconds += time.process_time() - started
+
 
 def checkpoint_cells(
     paths: Sequence[Path], methods: Sequence[str], shares: Sequence[float], seeds: int
@@ -85,13 +80,8 @@ def checkpoint_cells(
     for method in methods:
         asked = read_method(method)
         find_method(asked.name, asked.settings)
-    for share in shares:
-        if not 0.0 < share <= 1.0:
-            raise TableError(
-                f"share {share:g} is not between 0 and 1; give shares such as 0.05,0.1"
-            )
     ordered = sorted(set(shares))
-    task = ",".join(f"{share:g}" for share in ordered)
+    task = checked_shares(ordered, "0.05,0.1")
     tasks = [
         Cell(
             "checkpoints",
@@ -182,9 +172,8 @@ def _spend(
     while whole or int(progress.table.seen.sum()) < budget:
         seen = int(progress.table.seen.sum())
         count = len(progress.table.tasks) if whole else min(max(seen // 100, 1), budget - seen)
-        decision = _timed(
-            progress, partial(selector.decide, progress.table, [], rng, count, progress.memory)
-        )
+        with progress.timed():
+            decision = selector.decide(progress.table, [], rng, count, progress.memory)
         if not decision.cells:
             break
         progress.decisions += 1
@@ -193,20 +182,8 @@ def _spend(
         for cell in decision.cells:
             scores[cell] = full.scores[cell]
         progress.table = replace(progress.table, scores=scores)
-    answer: Recommendation = _timed(
-        progress, partial(selector.recommend, progress.table, progress.memory)
-    )
-    return answer
-
-
-T = TypeVar("T")
-
-
-def _timed(progress: _Progress, action: Callable[[], T]) -> T:
-    started = time.process_time()
-    result = action()
-    progress.seconds += time.process_time() - started
-    return result
+    with progress.timed():
+        return selector.recommend(progress.table, progress.memory)
 
 
 def _budget(table: ScoreTable, share: float) -> int:
@@ -231,7 +208,7 @@ def _table(path: Path) -> ScoreTable:
     return table if table.seen.all() else table.part(rows, columns)
 
 
-def checkpoint_summary(records: Sequence[CheckpointRun]) -> Summary:
+def checkpoint_summary(records: Sequence[Run]) -> Summary:
     """Summarize methods by shares: regret / smoothed regret times 1000, means over tables of the
     means over seeds; then ms per decision."""
     shares = list(dict.fromkeys(share for record in records for share in record["share"]))
@@ -247,9 +224,7 @@ def checkpoint_summary(records: Sequence[CheckpointRun]) -> Summary:
     return ["regret x 1000 / smoothed", *named, "ms per decision"], rows
 
 
-def _mean(
-    records: Sequence[CheckpointRun], name: Literal["regret", "smoothed_regret"], share: float
-) -> float:
+def _mean(records: Sequence[Run], name: str, share: float) -> float:
     """Return the mean over tables of the mean over seeds, at one share."""
     values: dict[str, list[float]] = {}
     for record in records:

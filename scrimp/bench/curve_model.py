@@ -14,7 +14,6 @@ format ("gp-curves-1"), name, metric, goal, space and budget. A model that was f
 """
 
 import json
-import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from scrimp.bench.tables import Table, TaskTable, check_meta, described_space
+from scrimp.bench.tables import Table, TaskTable, check_meta, described_space, meta_of
 from scrimp.errors import TableError
 from scrimp.gp.columns import Column
 from scrimp.json_values import Config, Scalar
@@ -112,9 +111,8 @@ class CurveModel:
     def runs(self, configs: Sequence[Config]) -> PredictedRuns:
         """The run of each configuration."""
         x = curve_units(self.space, configs)
-        curve = (
-            self.mean_curve + np.column_stack([score(x) for score in self.scores]) @ self.components
-        )
+        scores = np.column_stack([score(x) for score in self.scores])
+        curve = self.mean_curve + scores @ self.components
         value = np.exp(curve) if self.log else curve
         last = len(self.levels)
         end = np.full(len(x), last)
@@ -162,11 +160,7 @@ def _places(parameter: Parameter, values: Sequence[Scalar]) -> Array:
 
 def is_curve_model(path: str | Path) -> bool:
     """Return True if the file is such a surrogate rather than a table."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return bool(json.loads(str(file["meta"]))["format"] == MODEL_FORMAT)
-    except (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, zipfile.BadZipFile):
-        return False
+    return bool(meta_of(path).get("format") == MODEL_FORMAT)
 
 
 def read_curve_model(path: str | Path) -> CurveModel:
@@ -181,25 +175,16 @@ def read_curve_model(path: str | Path) -> CurveModel:
 
 def _checked(meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> CurveModel:
     check_meta(meta)
-    space, levels = (
-        described_space(meta["space"]),
-        tuple(float(level) for level in meta["budget"]["levels"]),
-    )
+    space, budget = described_space(meta["space"]), meta["budget"]
+    levels = tuple(float(level) for level in budget["levels"])
     sizes: dict[str, int] = {"d": len(space.searched), "L": len(levels)}
     numbers = {name: _sized(name, arrays, sizes) for name in _SHAPES}
+    scales = [numbers[name].tolist() for name in ("amplitude", "offset", "scale")]
     scores = tuple(
-        GPMean(
-            numbers["inputs"],
-            numbers["weights"][j],
-            numbers["length_scales"][j],
-            float(numbers["amplitude"][j]),
-            float(numbers["offset"][j]),
-            float(numbers["scale"][j]),
-        )
-        for j in range(sizes["k"])
+        GPMean(numbers["inputs"], numbers["weights"][j], numbers["length_scales"][j], *row)
+        for j, row in enumerate(zip(*scales, strict=True))
     )
-    unit = str(meta["budget"]["name"])
-    fixed = str(meta["name"]), str(meta["metric"]), space, unit, levels
+    fixed = str(meta["name"]), str(meta["metric"]), space, str(budget["name"]), levels
     return CurveModel(*fixed, numbers["mean_curve"], numbers["components"], scores)
 
 
@@ -294,8 +279,6 @@ KINDS: Mapping[str, Callable[[Array, Array, np.random.Generator], Function]] = {
 
 def fit_curve_model(table: Table, name: str, kind: str) -> tuple[CurveModel, Quality]:
     """Fit a surrogate of one task; `TableError` if there are too few runs."""
-    if kind not in KINDS:
-        raise TableError(f"surrogate is {kind!r}; it must be one of {', '.join(KINDS)}")
     if table.unit is None:
         raise TableError(
             f"table {table.name!r} has final values only; a surrogate of curves needs budgets"
@@ -316,17 +299,8 @@ def fit_curve_model(table: Table, name: str, kind: str) -> tuple[CurveModel, Qua
     order = rng.permutation(len(runs.x))
     kept, left = order[int(HELD_OUT * len(order)) :], order[: int(HELD_OUT * len(order))]
     levels = tuple(float(level) for level in table.levels)
-    empty = CurveModel(
-        f"{table.name}-{name}-{kind}",
-        table.metric,
-        space,
-        table.unit,
-        levels,
-        np.zeros(0),
-        np.zeros((0, 0)),
-        (),
-        log,
-    )
+    fixed = f"{table.name}-{name}-{kind}", table.metric, space, table.unit, levels
+    empty = CurveModel(*fixed, np.zeros(0), np.zeros((0, 0)), (), log)
     tried = _learned(empty, runs.at(kept), kind, rng)
     model = _learned(empty, runs, kind, rng)
     return model, _quality(tried, runs.at(left), len(kept), float(np.nanmin(task.value)))
@@ -345,11 +319,10 @@ def _runs(task: TaskTable, space: Space) -> _Runs:
         curve[row] = np.interp(share, np.arange(1, end + 1) / end, task.value[row, :end])
     seconds = None
     if task.elapsed is not None:
-        per_level = task.elapsed[np.arange(len(first)), np.maximum(first, 1) - 1] / np.maximum(
-            first, 1
-        )
-        usual = float(np.median(per_level[np.isfinite(per_level) & (per_level > 0.0)]))
-        seconds = np.log(np.where(np.isfinite(per_level) & (per_level > 0.0), per_level, usual))
+        count = np.maximum(first, 1)
+        per_level = task.elapsed[np.arange(len(first)), count - 1] / count
+        known = np.isfinite(per_level) & (per_level > 0.0)
+        seconds = np.log(np.where(known, per_level, np.median(per_level[known])))
     x = curve_units(space, task.pool.configs)
     return _Runs(x, curve, task.end.astype(float), first / task.end, seconds)
 
@@ -387,18 +360,13 @@ def _quality(model: CurveModel, runs: _Runs, rows: int, best: float) -> Quality:
     scores = np.column_stack([score(runs.x[whole]) for score in model.scores])
     found = (model.mean_curve + scores @ model.components)[:, -1]
     truth = runs.curve[whole][:, -1]
-    r2 = (
-        1.0 - float(((truth - found) ** 2).mean() / truth.var())
-        if truth.var() > 0.0
-        else float("nan")
-    )
-    ranks = (
-        np.corrcoef(rankdata(found), rankdata(truth))[0, 1]
-        if np.ptp(found) * np.ptp(truth) > 0.0
-        else np.nan
-    )
+    r2 = ranks = float("nan")
+    if truth.var() > 0.0:
+        r2 = 1.0 - float(((truth - found) ** 2).mean() / truth.var())
+    if np.ptp(found) * np.ptp(truth) > 0.0:
+        ranks = float(np.corrcoef(rankdata(found), rankdata(truth))[0, 1])
     failing = None
     if model.survived is not None and 0 < whole.sum() < len(whole):
         said = model.survived(runs.x) < model.failing
         failing = float(0.5 * (said[~whole].mean() + (~said[whole]).mean()))
-    return Quality(r2, float(ranks), failing, rows, len(model.scores), best)
+    return Quality(r2, ranks, failing, rows, len(model.scores), best)

@@ -25,8 +25,8 @@ from scrimp.bench.curve_tasks import UNIT_COST, CurveTask, is_modelled, noisy, o
 from scrimp.bench.regret_suite import chosen_tasks
 from scrimp.bench.results import (
     Cell,
+    Run,
     Summary,
-    TimedRun,
     average_ranks,
     by_method,
     comparison,
@@ -59,17 +59,6 @@ BUDGET_SHARES = (0.1, 0.25, 0.5, 0.75, 1.0)
 """Fractions of the budget at which regret is measured."""
 
 METRIC = "value"
-
-
-class CurveRun(TimedRun):
-    """A run: ``regret`` and ``value`` at each share of the budget ``spent``, the number of trials,
-    and ``trace``, the pairs (spent, regret) at every improvement."""
-
-    trials: int
-    spent: list[float]
-    regret: list[float | None]
-    value: list[float]
-    trace: list[list[float]]
 
 
 @dataclass(frozen=True)
@@ -124,7 +113,8 @@ def fit_notes(cells: Sequence[Cell]) -> Iterator[str]:
 
 
 def run_curves(cell: Cell) -> dict[str, Json]:
-    """Run one method on one task."""
+    """Run one method on one task: ``regret`` and ``value`` at each share of the budget ``spent``, the
+    number of trials, and ``trace``, the pairs (spent, regret) at every improvement."""
     task = training_runs(cell)
     policy = Timed(cell.method, task, own_seed(cell))
     name, url = kept_at(cell, task.space)
@@ -229,7 +219,7 @@ BASELINE = "asha"
 GRID = np.linspace(0.0, 1.0, 1_001)[1:]
 
 
-def mean_trace(records: Sequence[CurveRun]) -> NDArray[np.float64]:
+def mean_trace(records: Sequence[Run]) -> NDArray[np.float64]:
     """Return the mean regret after each thousandth of the budget (1000,); 1 before a report."""
     total = np.zeros_like(GRID)
     for record in records:
@@ -238,13 +228,13 @@ def mean_trace(records: Sequence[CurveRun]) -> NDArray[np.float64]:
     return total / len(records)
 
 
-def share_to_reach(records: Sequence[CurveRun], goal: float) -> float | None:
+def share_to_reach(records: Sequence[Run], goal: float) -> float | None:
     """Return the share of the budget that reaches a mean regret of ``goal``; None if never."""
     reached = np.flatnonzero(mean_trace(records) <= goal + 1e-12)
     return float(GRID[reached[0]]) if len(reached) else None
 
 
-def curve_summary(records: Sequence[CurveRun]) -> Summary:
+def curve_summary(records: Sequence[Run]) -> Summary:
     """Summarize methods by regret at each share, rank, share to reach ASHA's final regret, speed-up,
     and seconds of deciding."""
     own = by_method(records)
@@ -278,12 +268,12 @@ def curve_summary(records: Sequence[CurveRun]) -> Summary:
     return header, rows
 
 
-def _regrets(records: Sequence[CurveRun]) -> NDArray[np.float64]:
+def _regrets(records: Sequence[Run]) -> NDArray[np.float64]:
     """Return the regrets (runs, shares)."""
     return np.array([record["regret"] for record in records], dtype=float)
 
 
-def _difference(first: Sequence[CurveRun], second: Sequence[CurveRun]) -> str:
+def _difference(first: Sequence[Run], second: Sequence[Run]) -> str:
     """Return the final regret minus ASHA's, means of each task paired; '-' without a common task."""
     means = [_task_means(records) for records in (first, second)]
     tasks = [task for task in means[0] if task in means[1]]
@@ -293,8 +283,8 @@ def _difference(first: Sequence[CurveRun], second: Sequence[CurveRun]) -> str:
     return with_interval(*paired_interval(ours, theirs), "+.3f")
 
 
-def _task_means(records: Sequence[CurveRun]) -> dict[tuple[str, str], float]:
-    found: dict[tuple[str, str], list[CurveRun]] = {}
+def _task_means(records: Sequence[Run]) -> dict[tuple[str, str], float]:
+    found: dict[tuple[str, str], list[Run]] = {}
     for record in records:
         found.setdefault((record["table"], record["task"]), []).append(record)
     return {task: float(_regrets(runs)[:, -1].mean()) for task, runs in found.items()}

@@ -76,6 +76,13 @@ class Scale:
         return self.best + regret * (self.median - self.best)
 
 
+def _scale(values: Array, costs: Array) -> Scale:
+    """Return the scale of runs (n, L) with these costs (n,); NaN where a run has no value."""
+    lowest = np.where(np.isfinite(values), values, np.inf).min(axis=1)
+    median = np.median(lowest[np.isfinite(lowest)])
+    return Scale(float(lowest.min()), float(median), float(costs.mean()))
+
+
 @dataclass(frozen=True, eq=False)
 class CurveTask:
     """One task: its space, its budget, its training runs, and the scale of its regret.
@@ -127,12 +134,9 @@ def table_curves(table: Table, name: str) -> CurveTask:
         steps = np.diff(task.elapsed, axis=1, prepend=0.0)
         known = inside & np.isfinite(value) & np.isfinite(steps)
         cost = np.where(known, steps, np.median(steps[known]))
-    found = np.isfinite(value)
-    if not found.any():
+    if not np.isfinite(value).any():
         raise TableError(f"task {name!r} of table {table.name!r} has no finite value; leave it out")
-    lowest = np.where(found, value, np.inf).min(axis=1)
-    full = float(np.where(inside, cost, 0.0).sum(axis=1).mean())
-    scale = Scale(float(lowest.min()), float(np.median(lowest[np.isfinite(lowest)])), full)
+    scale = _scale(value, np.where(inside, cost, 0.0).sum(axis=1))
     levels = tuple(float(level) for level in table.levels)
     budget = None if table.unit is None else Budget(table.unit, levels[0], levels[-1])
     curves = TableCurves(task.pool, levels, value, cost, task.end)
@@ -158,13 +162,8 @@ class SurrogateCurves(SimulatedCurves):
             self.arrays(configs[start : start + CONFIGS_PER_PASS])
             for start in range(0, len(configs), CONFIGS_PER_PASS)
         ]
-        lowest = np.concatenate(
-            [np.where(np.isnan(value), np.inf, value).min(axis=1) for value, _ in parts]
-        )
-        full = np.concatenate([cost.sum(axis=1) for _, cost in parts]).mean()
-        return Scale(
-            float(lowest.min()), float(np.median(lowest[np.isfinite(lowest)])), float(full)
-        )
+        values, costs = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return _scale(values, costs.sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,12 +195,8 @@ def network_curves(
     """Return a task of a surrogate as training runs; its scale is cached in ``folder``."""
     network.check_task(task)
     curves = NetworkCurves(network, task, unit_cost)
-    kept = (
-        None
-        if folder is None
-        else folder / f"{network.name}-{task}{'-unit-cost' if unit_cost else ''}.scale.json"
-    )
-    scale = _kept(kept, lambda: curves.measured(network.space, DESIGN_CONFIGS))
+    name = f"{network.name}-{task}{'-unit-cost' if unit_cost else ''}"
+    scale = _kept(folder, name, lambda: curves.measured(network.space, DESIGN_CONFIGS))
     return CurveTask(network.space, Budget("epoch", 1, len(TRAINED_EPOCHS)), curves, scale)
 
 
@@ -235,11 +230,9 @@ def model_curves(
     """Return a surrogate as runs without noise; its scale is given or cached in ``folder``."""
     curves = ModelCurves(model)
     if scale is None:
-        kept = None if folder is None else folder / f"{model.name}.scale.json"
-        scale = _kept(kept, lambda: curves.measured(model.space, MODEL_DESIGN))
-    return CurveTask(
-        model.space, Budget(model.unit, model.levels[0], model.levels[-1]), curves, scale
-    )
+        scale = _kept(folder, model.name, lambda: curves.measured(model.space, MODEL_DESIGN))
+    budget = Budget(model.unit, model.levels[0], model.levels[-1])
+    return CurveTask(model.space, budget, curves, scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,22 +264,26 @@ def noisy(task: CurveTask, noise: float, seed: int) -> CurveTask:
     return replace(task, curves=NoisyCurves(task.curves, noise, seed))
 
 
-def _kept(path: Path | None, measure: Callable[[], Scale]) -> Scale:
-    """Read the scale from the file; if there is none, measure it and write it there."""
-    if path is not None and path.exists():
+def _kept(folder: Path | None, name: str, measure: Callable[[], Scale]) -> Scale:
+    """Read the scale from its file in ``folder``; if there is none, measure it and write it there."""
+    if folder is None:
+        return measure()
+    path = folder / f"{name}.scale.json"
+    if path.exists():
         return Scale(**json.loads(path.read_text(encoding="utf-8")))
     scale = measure()
-    if path is not None:
-        draft = path.with_suffix(f".{os.getpid()}")
-        draft.write_text(json.dumps(asdict(scale)), encoding="utf-8")
-        # Other processes may read the file meanwhile.
-        draft.replace(path)
+    draft = path.with_suffix(f".{os.getpid()}")
+    draft.write_text(json.dumps(asdict(scale)), encoding="utf-8")
+    # Other processes may read the file meanwhile.
+    draft.replace(path)
     return scale
 
 
 FITTED_FORMAT = "fitted-curves-1"
 
 _CLASSES: dict[str, type[Any]] = {"forest": Forest, "gp": GPMean}
+_PLAIN_FIELDS = ("name", "metric", "unit", "levels", "log", "failing")
+"""Fields of a surrogate that are kept as they are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -338,9 +335,9 @@ def _fingerprint(table: Table, task: str) -> int:
 def _write(path: Path, kept: KeptSurrogate, mark: int) -> None:
     model = kept.model
     functions: dict[str, Function | None] = {
-        f"score.{place}": score for place, score in enumerate(model.scores)
+        **{f"score.{place}": score for place, score in enumerate(model.scores)},
+        **{name: getattr(model, name) for name in ("cost", "end", "survived")},
     }
-    functions |= {"cost": model.cost, "end": model.end, "survived": model.survived}
     there = {name: function for name, function in functions.items() if function is not None}
     arrays = {
         f"{name}.{field.name}": np.asarray(getattr(function, field.name))
@@ -354,10 +351,7 @@ def _write(path: Path, kept: KeptSurrogate, mark: int) -> None:
         "space": model.space.to_json(),
         "quality": asdict(kept.quality),
         "scale": asdict(kept.scale),
-        **{
-            name: getattr(model, name)
-            for name in ("name", "metric", "unit", "levels", "log", "failing")
-        },
+        **{name: getattr(model, name) for name in _PLAIN_FIELDS},
     }
     draft = path.with_suffix(f".{os.getpid()}.npz")
     np.savez(
@@ -381,19 +375,14 @@ def _read(path: Path, mark: int, kind: str) -> KeptSurrogate | None:
         return None
     functions = {name: _function(_CLASSES[kind], name, arrays) for name in meta["functions"]}
     model = CurveModel(
-        meta["name"],
-        meta["metric"],
-        Space.from_json(meta["space"]),
-        meta["unit"],
-        tuple(meta["levels"]),
-        arrays["mean_curve"],
-        arrays["components"],
-        tuple(functions[name] for name in meta["functions"] if name.startswith("score.")),
-        meta["log"],
-        functions.get("cost"),
-        functions.get("end"),
-        functions.get("survived"),
-        meta["failing"],
+        **{**{name: meta[name] for name in _PLAIN_FIELDS}, "levels": tuple(meta["levels"])},
+        space=Space.from_json(meta["space"]),
+        mean_curve=arrays["mean_curve"],
+        components=arrays["components"],
+        scores=tuple(each for name, each in functions.items() if name.startswith("score.")),
+        cost=functions.get("cost"),
+        end=functions.get("end"),
+        survived=functions.get("survived"),
     )
     return KeptSurrogate(model, Quality(**meta["quality"]), Scale(**meta["scale"]))
 

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from scrimp.bench.made_data import need_sklearn
 from scrimp.bench.results import (
     Cell,
+    Run,
     Summary,
-    TimedRun,
     by_method,
     comparison,
     milliseconds_per_decision,
@@ -42,6 +42,9 @@ from scrimp.space.parameter import Categorical, Float, Int, Ordinal
 from scrimp.space.space import Space
 from scrimp.study.studies import create_study
 from scrimp.study_log.problem import Problem
+
+if TYPE_CHECKING:
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
 SPACE = Space(
     depth=Int(4, 24),
@@ -88,30 +91,13 @@ TREES_PER_FOREST = 200
 Array = NDArray[np.float64]
 
 
-class LlmRun(TimedRun):
-    """The best loss after each of ``hours`` (None before the first success), the number of
-    ``trials``, and the share of them that ran out of memory."""
-
-    hours: list[float]
-    best: list[float | None]
-    trials: int
-    out_of_memory: float
-
-
-class FittedForest(Protocol):
-    """A fitted forest of scikit-learn."""
-
-    def predict(self, x: Array) -> Array:
-        """Return the predictions (n,) for rows (n, d)."""
-
-
 @dataclass(frozen=True, eq=False)
 class RecordedTrainings:
     """Forests over the recorded trainings."""
 
-    fits: FittedForest
-    loss: FittedForest
-    failed_after: FittedForest
+    fits: "RandomForestClassifier"
+    loss: "RandomForestRegressor"
+    failed_after: "RandomForestRegressor"
     seconds: float
 
     def train(self, config: Config) -> tuple[float | None, float]:
@@ -213,8 +199,10 @@ def llm_cells(path: Path, methods: list[str], seeds: int, hours: float) -> list[
 
 
 def run_llm(cell: Cell) -> dict[str, Json]:
-    """Play one method until its time is over; the last training may end after it and does not
-    count."""
+    """Play one method until its time is over; the last training may end after it and does not count.
+
+    ``best`` is the lowest loss after each of ``hours``, None before the first success;
+    ``out_of_memory`` the share of the ``trials`` that ran out of memory."""
     trainings = recorded_trainings(cell.source)
     name, storage = kept_at(cell, SPACE)
     study = create_study(name, SPACE, method=cell.method, storage=storage, seed=cell.seed)
@@ -247,7 +235,7 @@ def run_llm(cell: Cell) -> dict[str, Json]:
     )
 
 
-def llm_summary(records: Sequence[LlmRun]) -> Summary:
+def llm_summary(records: Sequence[Run]) -> Summary:
     """Summarize methods: mean best loss at each share of the time, with its standard error at the
     end, trials, failures and milliseconds per decision."""
     runs = by_method(records)

@@ -7,15 +7,20 @@ Flowers, wines, tumours, digits and diabetes are measurements; generated tasks a
 function in scikit-learn.
 """
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.errors import TableError
 from scrimp.json_values import Config, Json, Scalar
+
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
 
 Array = NDArray[Any]
 Pair = tuple[Array, Array]
@@ -120,10 +125,10 @@ def _classes(**settings: Json) -> Callable[[], Pair]:
 
 
 CLASSIFICATION: Mapping[str, Callable[[], Pair]] = {
-    "digits": lambda: _carried("digits"),
-    "breast-cancer": lambda: _carried("breast_cancer"),
-    "wine": lambda: _carried("wine"),
-    "iris": lambda: _carried("iris"),
+    "digits": partial(_carried, "digits"),
+    "breast-cancer": partial(_carried, "breast_cancer"),
+    "wine": partial(_carried, "wine"),
+    "iris": partial(_carried, "iris"),
     "digits-noisy-labels": _noisy("digits", 0.0, 0.2),
     "digits-noisy-pixels": _noisy("digits", 5.0, 0.0),
     "digits-parity": _relabelled("digits", lambda y: y % 2),
@@ -155,7 +160,7 @@ CLASSIFICATION: Mapping[str, Callable[[], Pair]] = {
 """Tasks with classes, by name."""
 
 REGRESSION: Mapping[str, Callable[[], Pair]] = {
-    "diabetes": lambda: _carried("diabetes"),
+    "diabetes": partial(_carried, "diabetes"),
     "friedman-1": _made("friedman1", n_samples=600, noise=1.0),
     "friedman-2": _made("friedman2", n_samples=600, noise=50.0),
     "friedman-3": _made("friedman3", n_samples=600, noise=0.1),
@@ -206,104 +211,71 @@ def _ordinal(name: str, *choices: Scalar, **more: Json) -> dict[str, Json]:
     return {"name": name, "type": "ordinal", "choices": list(choices), **more}
 
 
-class Model(Protocol):
-    """The methods of a scikit-learn estimator that are used here."""
-
-    def fit(self, x: Array, y: Array) -> "Model": ...
-
-    def predict(self, x: Array) -> Array: ...
-
-
 @dataclass(frozen=True, eq=False)
 class Family:
     """The description of a space, and a function that builds the estimator of a configuration, for
     classes (True) or numbers (False)."""
 
     space: tuple[Mapping[str, Json], ...]
-    build: Callable[[Config, bool], Model]
+    build: "Callable[[Config, bool], BaseEstimator]"
 
 
-def _scaled(model: Model, *before: object) -> Model:
+def _estimator(module: str, stem: str, config: Config, classes: bool) -> "BaseEstimator":
+    """Return ``<stem>Classifier`` or ``<stem>Regressor`` of a module of scikit-learn."""
+    kind = f"{stem}{'Classifier' if classes else 'Regressor'}"
+    return getattr(importlib.import_module(f"sklearn.{module}"), kind)(**config)
+
+
+def _scaled(model: "BaseEstimator", *before: "BaseEstimator") -> "BaseEstimator":
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
 
-    pipeline: Model = make_pipeline(StandardScaler(), *before, model)
-    return pipeline
+    return make_pipeline(StandardScaler(), *before, model)
 
 
-def _svm(config: Config, classes: bool) -> Model:
+def _svm(config: Config, classes: bool) -> "BaseEstimator":
     """Build a machine that fails if it has not converged after 3,000 iterations."""
     from sklearn.svm import SVC, SVR
 
     return _scaled((SVC if classes else SVR)(**config, max_iter=3_000))
 
 
-def _forest(config: Config, classes: bool) -> Model:
-    from sklearn.ensemble import (
-        ExtraTreesClassifier,
-        ExtraTreesRegressor,
-        RandomForestClassifier,
-        RandomForestRegressor,
-    )
-
-    given = dict(config)
-    kind = given.pop("kind")
-    pairs = {
-        "forest": (RandomForestRegressor, RandomForestClassifier),
-        "extra": (ExtraTreesRegressor, ExtraTreesClassifier),
-    }
-    model: Model = pairs[kind][classes](n_estimators=20, random_state=0, **given)
-    return model
+def _forest(config: Config, classes: bool) -> "BaseEstimator":
+    given = {**config, "n_estimators": 20, "random_state": 0}
+    stem = {"forest": "RandomForest", "extra": "ExtraTrees"}[given.pop("kind")]
+    return _estimator("ensemble", stem, given, classes)
 
 
-def _adaptive(config: Config, classes: bool) -> Model:
-    from sklearn.ensemble import AdaBoostClassifier, AdaBoostRegressor
-
-    model: Model = (AdaBoostClassifier if classes else AdaBoostRegressor)(**config, random_state=0)
-    return model
+def _adaptive(config: Config, classes: bool) -> "BaseEstimator":
+    return _estimator("ensemble", "AdaBoost", {**config, "random_state": 0}, classes)
 
 
-def _boosting(config: Config, classes: bool) -> Model:
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
-    kind = HistGradientBoostingClassifier if classes else HistGradientBoostingRegressor
-    model: Model = kind(**config, early_stopping=False, random_state=0)
-    return model
+def _boosting(config: Config, classes: bool) -> "BaseEstimator":
+    given = {**config, "early_stopping": False, "random_state": 0}
+    return _estimator("ensemble", "HistGradientBoosting", given, classes)
 
 
-def _network(config: Config, classes: bool) -> Model:
-    from sklearn.neural_network import MLPClassifier, MLPRegressor
-
-    given = dict(config)
-    sizes = (given.pop("width"),) * given.pop("depth")
-    kind = MLPClassifier if classes else MLPRegressor
-    return _scaled(
-        kind(hidden_layer_sizes=sizes, max_iter=25, n_iter_no_change=25, random_state=0, **given)
-    )
+def _network(config: Config, classes: bool) -> "BaseEstimator":
+    given = {**config, "max_iter": 25, "n_iter_no_change": 25, "random_state": 0}
+    given["hidden_layer_sizes"] = (given.pop("width"),) * given.pop("depth")
+    return _scaled(_estimator("neural_network", "MLP", given, classes))
 
 
-def _neighbours(config: Config, classes: bool) -> Model:
+def _neighbours(config: Config, classes: bool) -> "BaseEstimator":
     from sklearn.decomposition import PCA
-    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
     given = dict(config)
     before = [PCA(given.pop("share"), random_state=0)] if given.pop("project") else []
-    return _scaled((KNeighborsClassifier if classes else KNeighborsRegressor)(**given), *before)
+    return _scaled(_estimator("neighbors", "KNeighbors", given, classes), *before)
 
 
-def _linear(config: Config, classes: bool) -> Model:
-    from sklearn.linear_model import SGDClassifier, SGDRegressor
-
-    given = dict(config)
-    robust, scaled = given.pop("robust"), given.pop("scaled")
+def _linear(config: Config, classes: bool) -> "BaseEstimator":
+    given = {**config, "max_iter": config["epochs"], "tol": None, "random_state": 0}
+    del given["epochs"]
     losses = ("modified_huber", "log_loss") if classes else ("huber", "squared_error")
-    model = (SGDClassifier if classes else SGDRegressor)(
-        loss=losses[0] if robust else losses[1],
-        max_iter=given.pop("epochs"),
-        tol=None,
-        random_state=0,
-        **given,
-    )
+    given["loss"] = losses[0] if given.pop("robust") else losses[1]
+    scaled = given.pop("scaled")
+    model = _estimator("linear_model", "SGD", given, classes)
     return _scaled(model) if scaled else model
 
 

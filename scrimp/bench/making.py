@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from scrimp.bench.made_data import (
     need_sklearn,
     split,
 )
-from scrimp.bench.results import Cell, RunHead
+from scrimp.bench.results import Cell, Run
 from scrimp.bench.runner import run_cells
 from scrimp.bench.tables import TableDraft, config_rows, described_space, write_table
 from scrimp.errors import TableError
@@ -76,13 +76,13 @@ def make_tables(
     work = folder / "work.jsonl"
     if name == "checkpoints":
         done = run_cells(checkpoint_work(settings), work, workers)
-        return write_checkpoints(folder, cast("list[CheckpointWork]", done))
+        return write_checkpoints(folder, done)
     if name == "curves":
-        done = run_cells(curve_work(settings), work, workers)
-        write_curves(folder / "curves.npz", settings, cast("list[CurveWork]", done), times)
+        done = run_cells(config_work("curves", "network", settings), work, workers)
+        write_curves(folder / "curves.npz", settings, done, times)
         return [folder / "curves.npz"]
-    cells = [cell for family in chosen for cell in transfer_work(family, settings)]
-    records = cast("list[TransferWork]", run_cells(cells, work, workers))
+    cells = [cell for family in chosen for cell in config_work("transfer", family, settings)]
+    records = run_cells(cells, work, workers)
     for family in chosen:
         own = [record for record in records if record["table"] == family]
         write_transfer(folder / f"{family}.npz", family, settings, own)
@@ -108,21 +108,15 @@ MIN_PROBABILITY = 1e-7
 """Lower bound of predicted probabilities."""
 
 
-def curve_work(settings: MakingSettings) -> list[Cell]:
-    """Return the cells, one per configuration."""
-    fixed = "make-curves", "network", settings.size
+def config_work(maker: str, table: str, settings: MakingSettings) -> list[Cell]:
+    """Return the cells of a table, one per configuration."""
+    fixed = f"make-{maker}", table, settings.size
     return [Cell(*fixed, f"{number}", settings.seed, 1) for number in range(settings.configs)]
 
 
-class CurveWork(RunHead):
-    """One configuration on every task: losses by epoch, None once it diverged, and seconds."""
-
-    value: list[list[float | None]]
-    elapsed: list[list[float]]
-
-
 def run_curve_work(cell: Cell) -> dict[str, Json]:
-    """Train one configuration on every data set."""
+    """Train one configuration on every data set: losses by epoch, None once it diverged, and
+    seconds."""
     config = drawn(SPACE, cell.seed, int(cell.method) + 1)[-1]
     tasks, epochs = _curve_splits(cell.task, cell.seed)
     runs = [_trained(config, task, epochs) for task in tasks]
@@ -134,7 +128,7 @@ def run_curve_work(cell: Cell) -> dict[str, Json]:
 
 
 def write_curves(
-    path: Path, settings: MakingSettings, records: Sequence[CurveWork], times: bool = False
+    path: Path, settings: MakingSettings, records: Sequence[Run], times: bool = False
 ) -> None:
     """Write the table, from the records of its configurations in order; with ``times``, a level costs
     its measured seconds."""
@@ -217,20 +211,8 @@ def chosen_families(names: Sequence[str]) -> list[str]:
     return chosen
 
 
-def transfer_work(family: str, settings: MakingSettings) -> list[Cell]:
-    """Return the cells of a family, one per configuration."""
-    fixed = "make-transfer", family, settings.size
-    return [Cell(*fixed, f"{number}", settings.seed, 1) for number in range(settings.configs)]
-
-
-class TransferWork(RunHead):
-    """The results of one configuration on every task; None where it failed."""
-
-    value: list[float | None]
-
-
 def run_transfer_work(cell: Cell) -> dict[str, Json]:
-    """Train one configuration on every task."""
+    """Train one configuration on every task: its losses, None where it failed."""
     family = FAMILIES[cell.table]
     config = drawn(family.space, cell.seed, int(cell.method) + 1)[-1]
     return {
@@ -242,7 +224,7 @@ def run_transfer_work(cell: Cell) -> dict[str, Json]:
 
 
 def write_transfer(
-    path: Path, family: str, settings: MakingSettings, records: Sequence[TransferWork]
+    path: Path, family: str, settings: MakingSettings, records: Sequence[Run]
 ) -> None:
     """Write the table of a family, from the records of its configurations in order."""
     space, tasks = FAMILIES[family].space, _transfer_splits(settings.size, settings.seed)
@@ -304,14 +286,6 @@ def checkpoint_work(settings: MakingSettings) -> list[Cell]:
     return [Cell("make-checkpoints", name, settings.size, "", settings.seed, 1) for name in RUNS]
 
 
-class CheckpointWork(RunHead):
-    """A training run: its steps, the number of questions of each task, and scores by step."""
-
-    checkpoints: list[int]
-    tasks: dict[str, int]
-    scores: list[list[float]]
-
-
 def run_checkpoint_work(cell: Cell) -> dict[str, Json]:
     """Train one run: its checkpoints, its tasks with their numbers of questions, all scores."""
     from sklearn.neural_network import MLPClassifier
@@ -352,7 +326,7 @@ def run_checkpoint_work(cell: Cell) -> dict[str, Json]:
     return {**cell.head(), "checkpoints": kept.tolist(), "tasks": sizes, "scores": scores}
 
 
-def write_checkpoints(folder: Path, records: Sequence[CheckpointWork]) -> list[Path]:
+def write_checkpoints(folder: Path, records: Sequence[Run]) -> list[Path]:
     """Write one score table per run: checkpoint,task,score,stderr."""
     written = []
     for record in records:

@@ -23,8 +23,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from scrimp.bench.formulas import FORMULAS, Recorder, speed_data
-from scrimp.bench.results import Cell, Summary, TimedRun, comparison
-from scrimp.bench.runner import SMALL_SPACE, BenchQuestion, check_methods, kept_at, play_out
+from scrimp.bench.results import Cell, Run, Summary, comparison
+from scrimp.bench.runner import SMALL_SPACE, check_methods, kept_at, play_study
 from scrimp.bench.tables import TaskTable, described_space, read_table
 from scrimp.errors import TableError
 from scrimp.json_values import Config, Json
@@ -55,9 +55,12 @@ def run_function(cell: Cell) -> dict[str, Json]:
     formula = FORMULAS[cell.task]
     recorder = Recorder(formula, cell.seed)
     space = described_space(formula.space)
-    question = BenchQuestion(space, recorder.measure, noisy=formula.noise > 0)
-    place = kept_at(cell, space)
-    seconds, asks = play_out(question, cell.method, cell.seed, cell.size, cell.workers, place)
+    name, storage = kept_at(cell, space)
+    noisy = formula.noise > 0
+    study = create_study(
+        name, space, method=cell.method, storage=storage, seed=cell.seed, noisy=noisy
+    )
+    seconds, asks = play_study(study, recorder.measure, cell.size, cell.workers)
     return cell.result(seconds, asks, **padded(recorder.regret, cell.size))
 
 
@@ -99,9 +102,9 @@ def run_table(cell: Cell) -> dict[str, Json]:
         regret.append(value - task.best if last is None else min(last, value - task.best))
         return value
 
-    question, trials = BenchQuestion(task.pool, measure), min(cell.size, len(task.pool.configs))
-    place = kept_at(cell, task.pool)
-    seconds, asks = play_out(question, cell.method, cell.seed, trials, place=place)
+    name, storage = kept_at(cell, task.pool)
+    study = create_study(name, task.pool, method=cell.method, storage=storage, seed=cell.seed)
+    seconds, asks = play_study(study, measure, min(cell.size, len(task.pool.configs)))
     return cell.result(seconds, asks, **padded(regret, cell.size))
 
 
@@ -114,19 +117,6 @@ TIMED_ASKS = 5
 """Number of timed asks, the same for all peers: the minimum of more would be lower."""
 
 FORMULA = FORMULAS["hartmann6"]
-
-
-class SpeedRun(TimedRun):
-    """CPU seconds of asks with ``n`` observations: minimum and median with a refit, minimum between
-    refits, and the acquisition value reached."""
-
-    n: int
-    ask_seconds: float
-    ask_seconds_median: float
-    between_refits_seconds: float | None
-    acquisition: float | None
-    repeats: int
-    proposals: list[Config]
 
 
 def speed_cells(methods: list[str], sizes: list[int]) -> list[Cell]:
@@ -142,7 +132,8 @@ def speed_cells(methods: list[str], sizes: list[int]) -> list[Cell]:
 
 
 def run_speed(cell: Cell) -> dict[str, Json]:
-    """Time `TIMED_ASKS` asks with a refit, then up to as many without one."""
+    """Time `TIMED_ASKS` asks with a refit, then up to as many without one: their CPU seconds with
+    ``n`` observations, the configurations proposed, and the acquisition value of the first."""
     storage = MemoryStorage()
     space = described_space(FORMULA.space)
     study = create_study("speed", space, method=cell.method, storage=storage, seed=cell.seed)
@@ -221,7 +212,7 @@ def _between_refits(study: Study) -> list[float]:
     return seconds
 
 
-def speed_summary(records: Sequence[SpeedRun]) -> Summary:
+def speed_summary(records: Sequence[Run]) -> Summary:
     """Summarize milliseconds of an ask: minimum and median with a refit, minimum between refits, and
     the acquisition value reached."""
     header = ["method", "n", "ask ms", "median ms", "between refits ms", "acquisition"]

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,31 +18,8 @@ from scipy.special import stdtrit
 from scrimp.errors import TableError
 from scrimp.json_values import Json, JsonObject
 
-
-class RunHead(TypedDict):
-    """The fields that identify a run; every suite writes them first."""
-
-    suite: str
-    table: str
-    task: str
-    method: str
-    seed: int
-    size: int
-    workers: NotRequired[int]
-    sources: NotRequired[str]
-
-
-class TimedRun(RunHead):
-    """A run with the CPU seconds of its decisions; each suite adds its own fields."""
-
-    decision_seconds: float
-    decisions: int
-
-
-class RegretRun(TimedRun):
-    """A run with its regret at each moment of its suite; None before the first success."""
-
-    regret: list[float | None]
+Run: TypeAlias = dict[str, Any]
+"""A result: the fields of `Cell.head`, those of `Cell.result`, and those of its suite."""
 
 
 @dataclass(frozen=True, order=True)
@@ -81,6 +58,16 @@ class Cell:
         return {**self.head(), "decision_seconds": seconds, "decisions": decisions, **found}
 
 
+def checked_shares(shares: Sequence[float], example: str) -> str:
+    """Return the name of a task at these shares: "0.05,0.1"."""
+    for share in shares:
+        if not 0.0 < share <= 1.0:
+            raise TableError(
+                f"share {share:g} is not between 0 and 1; give shares such as {example}"
+            )
+    return ",".join(f"{share:g}" for share in shares)
+
+
 def comparison(tasks: Sequence[Cell], methods: Sequence[str], seeds: int) -> list[Cell]:
     """Return the runs of methods on tasks, seeds outermost, so that a part of them is balanced."""
     return [
@@ -91,23 +78,16 @@ def comparison(tasks: Sequence[Cell], methods: Sequence[str], seeds: int) -> lis
     ]
 
 
-def result_cell(record: RunHead) -> Cell:
+def result_cell(record: Run) -> Cell:
     """Return the run that a result belongs to, without the place of its table."""
-    return Cell(
-        record["suite"],
-        record["table"],
-        record["task"],
-        record["method"],
-        record["seed"],
-        record["size"],
-        record.get("workers", 1),
-        record.get("sources", ""),
-    )
+    names = ("suite", "table", "task", "method", "seed", "size")
+    needed = {name: record[name] for name in names}
+    return Cell(**needed, workers=record.get("workers", 1), sources=record.get("sources", ""))
 
 
-def read_runs(path: Path) -> list[Any]:
-    """Return the results in a file, each in the form of its suite; none if it does not exist. An
-    incomplete last line, of an interrupted run, is left out."""
+def read_runs(path: Path) -> list[Run]:
+    """Return the results in a file; none if it does not exist. An incomplete last line, of an
+    interrupted run, is left out."""
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").split("\n")[:-1]
@@ -136,8 +116,6 @@ def append_result(path: Path, record: JsonObject) -> None:
 RunKey = tuple[str, str, int]
 """Table, task, seed."""
 
-Run = TypeVar("Run", bound=RunHead)
-
 
 def ranks(losses: Sequence[float | None]) -> NDArray[np.float64]:
     """Return the rank of each loss, 1 for the lowest; equal ones share their average, and None
@@ -160,13 +138,13 @@ def by_method(records: Sequence[Run]) -> dict[str, list[Run]]:
     return found
 
 
-def milliseconds_per_decision(records: Sequence[TimedRun]) -> float:
+def milliseconds_per_decision(records: Sequence[Run]) -> float:
     """Return the mean CPU time of a decision over these runs."""
     seconds = sum(record["decision_seconds"] for record in records)
-    return 1e3 * seconds / max(sum(record["decisions"] for record in records), 1)
+    return float(1e3 * seconds / max(sum(record["decisions"] for record in records), 1))
 
 
-def final_regrets(records: Sequence[RegretRun]) -> dict[str, dict[RunKey, float | None]]:
+def final_regrets(records: Sequence[Run]) -> dict[str, dict[RunKey, float | None]]:
     """Return the last regret of every run: method -> (table, task, seed) -> regret."""
     return {
         method: {(run["table"], run["task"], run["seed"]): run["regret"][-1] for run in runs}
@@ -229,7 +207,7 @@ Summary = tuple[list[str], list[list[str]]]
 """Header and rows."""
 
 
-def regret_summary(records: Sequence[RegretRun]) -> Summary:
+def regret_summary(records: Sequence[Run]) -> Summary:
     """Summarize tasks by methods: mean final regret, then the average rank, its distance to the best
     method, and milliseconds per decision."""
     runs, regrets = by_method(records), final_regrets(records)

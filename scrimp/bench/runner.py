@@ -14,11 +14,10 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from scrimp.bench.results import Cell, append_result, read_runs, result_cell
+from scrimp.bench.results import Cell, Run, append_result, read_runs, result_cell
 from scrimp.errors import StudyError
 from scrimp.json_values import Config, Json
 from scrimp.methods.named_methods import build_policy, choose, parse_method
@@ -27,7 +26,7 @@ from scrimp.space.parameter import Int
 from scrimp.space.space import Space
 from scrimp.storage.open import without_secrets
 from scrimp.storage.store import MAX_NAME_CHARACTERS
-from scrimp.study.studies import create_study, delete_study, load_any, storage_at
+from scrimp.study.studies import delete_study, load_any, storage_at
 from scrimp.study.study import Study
 from scrimp.study_log.problem import Problem
 from scrimp.study_log.trial import Trial
@@ -74,9 +73,9 @@ def run_cell(cell: Cell) -> dict[str, Json]:
     return run(cell)
 
 
-def run_cells(cells: Sequence[Cell], out: Path | None = None, processes: int = 2) -> list[Any]:
-    """Return the results of all cells, in their order and in the form of their suite; each is
-    appended to ``out`` when it is finished, and read from there next time."""
+def run_cells(cells: Sequence[Cell], out: Path | None = None, processes: int = 2) -> list[Run]:
+    """Return the results of all cells, in their order; each is appended to ``out`` when it is
+    finished, and read from there next time."""
     found = {result_cell(record): record for record in (read_runs(out) if out is not None else [])}
     keys = {cell: replace(cell, source="", folder="", keep="") for cell in cells}
     missing = [cell for cell in cells if keys[cell] not in found]
@@ -145,38 +144,12 @@ Measure = Callable[[Config], float | Mapping[str, float] | None]
 """From a configuration to its value, or its metrics by name; None if it failed."""
 
 
-@dataclass(frozen=True)
-class BenchQuestion:
-    """A benchmark problem: a space, a function that measures, and a flag for noise."""
-
-    space: Space
-    measure: "Measure"
-    noisy: bool = False
-
-
-def play_out(
-    question: BenchQuestion,
-    method: str,
-    seed: int,
-    trials: int,
-    workers: int = 1,
-    place: tuple[str, str] = ("bench", "memory://"),
-) -> tuple[float, int]:
+def play_study(study: Study, measure: Measure, trials: int, workers: int = 1) -> tuple[float, int]:
     """Ask and tell until ``trials`` were measured or nothing is left to try; return the CPU seconds
     spent asking, and the number of asks.
 
     With several ``workers`` as many trials are open at once; the oldest is measured first.
-    ``place`` is the study's name and storage.
     """
-    name, storage = place
-    study = create_study(
-        name, question.space, method=method, storage=storage, seed=seed, noisy=question.noisy
-    )
-    return play_study(study, question.measure, trials, workers)
-
-
-def play_study(study: Study, measure: Measure, trials: int, workers: int = 1) -> tuple[float, int]:
-    """Like `play_out`, for an existing study."""
     running: deque[Trial] = deque()
 
     def finish() -> None:

@@ -20,7 +20,7 @@ file.
 import json
 import os
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from scrimp.checks import is_number
 from scrimp.errors import SpaceError, TableError
 from scrimp.json_values import Config, Json, JsonObject, Scalar
-from scrimp.space.parameter import Categorical, Float, Int, Ordinal
+from scrimp.space.parameter import Float, Int, parameter_from_json
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Pool, Space
 
@@ -99,38 +99,31 @@ class Table:
             first.setdefault(self.space.key(config), place)
         keep = np.array(list(first.values()), dtype=int)
         value = self.value[row][keep].astype(float)
+        elapsed, end, features = self.elapsed, self.end, self.meta_features
         try:
             pool = Pool(self.space, [configs[place] for place in keep])
         except SpaceError as error:
             raise TableError(f"task {name!r} of table {self.name!r}: {error}") from None
         return TaskTable(
-            name=name,
-            pool=pool,
-            value=np.where(np.isfinite(value), value, np.nan),
-            elapsed=None if self.elapsed is None else self.elapsed[row][keep].astype(float),
-            end=(
-                np.full(len(keep), len(self.levels))
-                if self.end is None
-                else self.end[row][keep].astype(int)
-            ),
-            meta_features=(
-                None if self.meta_features is None else self.meta_features[row].astype(float)
-            ),
+            name,
+            pool,
+            np.where(np.isfinite(value), value, np.nan),
+            None if elapsed is None else elapsed[row][keep].astype(float),
+            np.full(len(keep), len(self.levels)) if end is None else end[row][keep].astype(int),
+            None if features is None else features[row].astype(float),
         )
 
     def _decoded(self, rows: Array) -> list[Config]:
         columns = [
             _values(parameter, rows[:, k]) for k, parameter in enumerate(self.space.values())
         ]
-        exists = ~np.isnan(rows)
-        names = tuple(self.space)
         return [
             {
                 name: value
-                for name, value, there in zip(names, values, present, strict=True)
+                for name, value, there in zip(self.space, values, present, strict=True)
                 if there
             }
-            for values, present in zip(zip(*columns, strict=True), exists, strict=True)
+            for values, present in zip(zip(*columns, strict=True), ~np.isnan(rows), strict=True)
         ]
 
 
@@ -217,6 +210,16 @@ def _checked(arrays: Mapping[str, Array]) -> Table:
         end=None if end is None else end.astype(np.int64, copy=False),
         meta_features=arrays.get("meta_features"),
     )
+
+
+def meta_of(path: str | Path) -> Mapping[str, Any]:
+    """Return the ``meta`` of a `.npz` file; empty for any other file."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            meta = json.loads(str(file["meta"]))
+    except (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, zipfile.BadZipFile):
+        return {}
+    return meta if isinstance(meta, dict) else {}
 
 
 def _meta(array: Array) -> dict[str, Json]:
@@ -347,16 +350,8 @@ def config_rows(space: Description, configs: Sequence[Config]) -> Array:
     return rows
 
 
-_MAKERS: dict[str, Callable[[Mapping[str, Any]], Parameter]] = {
-    "float": lambda item: Float(item["low"], item["high"], **_numeric(item)),
-    "int": lambda item: Int(item["low"], item["high"], **_numeric(item)),
-    "choice": lambda item: Categorical(item["choices"], when=item.get("when")),
-    "ordinal": lambda item: Ordinal(item["choices"], when=item.get("when")),
-}
-
-
-def _numeric(item: Mapping[str, Any]) -> dict[str, Any]:
-    return {"log": item.get("log", False), "step": item.get("step"), "when": item.get("when")}
+_KINDS = {"float": "float", "int": "int", "choice": "categorical", "ordinal": "ordinal"}
+"""The types of parameters in a description, and those of `parameter_from_json`."""
 
 
 def described_space(description: object) -> Space:
@@ -382,20 +377,20 @@ def described_space(description: object) -> Space:
 
 
 def _parameter(item: Mapping[str, Any]) -> Parameter:
-    make = _MAKERS.get(item.get("type", ""))
-    if make is None:
-        kinds = ", ".join(_MAKERS)
+    kind = _KINDS.get(item.get("type", ""))
+    if kind is None:
         raise TableError(
-            f"parameter {item['name']!r} has type {item.get('type')!r}; it must be one of {kinds}"
+            f"parameter {item['name']!r} has type {item.get('type')!r}; it must be one of"
+            f" {', '.join(_KINDS)}"
         )
+    keys = ("low", "high", "log", "step", "choices", "when")
+    record = {"type": kind, **{key: item[key] for key in keys if item.get(key) is not None}}
+    if kind == "ordinal" and "choices" in record:
+        record["values"] = record.pop("choices")
     try:
-        return make(item)
-    except KeyError as error:
-        raise TableError(
-            f"parameter {item['name']!r} has no {error.args[0]!r}, which its type needs"
-        ) from None
+        return parameter_from_json(item["name"], record)
     except SpaceError as error:
-        raise TableError(f"parameter {item['name']!r} cannot be: {error}") from None
+        raise TableError(str(error)) from None
 
 
 def check_meta(meta: Mapping[str, object]) -> None:

@@ -27,7 +27,7 @@ import numpy as np
 from scrimp.bench.regret_suite import padded
 from scrimp.bench.results import (
     Cell,
-    RegretRun,
+    Run,
     RunKey,
     Summary,
     comparison,
@@ -287,7 +287,7 @@ RANKS = ("average rank", "behind the best")
 """Rows of `regret_summary` that are replaced by ranks at each moment."""
 
 
-def trade_off_summary(records: Sequence[RegretRun]) -> Summary:
+def trade_off_summary(records: Sequence[Run]) -> Summary:
     """Summarize tasks by methods: the mean regret of the hypervolume after as many trials as every
     method has; then the average rank at each moment and its distance to the best, with a 95%
     interval over problems, among runs of all methods that are long enough."""
@@ -345,19 +345,14 @@ def _rank_rows(
     ]
 
 
-def _as_after(records: Sequence[RegretRun], moment: int) -> list[RegretRun]:
+def _as_after(records: Sequence[Run], moment: int) -> list[Run]:
     """Return the runs of at least ``moment`` trials as they were then, the last of each cell; tasks
     of tables are named with their table."""
-    found: dict[tuple[str, str, int], RegretRun] = {}
+    found: dict[tuple[str, str, int], Run] = {}
     for record in records:
         if record["size"] >= moment:
             table, task = record["table"], record["task"]
             name = task if table == FORMULAS_TABLE else f"{table} {task}"
             key = (record["method"], name, record["seed"])
-            found[key] = {**cut_at(record, moment), "task": name}
+            found[key] = {**record, "regret": record["regret"][:moment], "task": name}
     return list(found.values())
-
-
-def cut_at(record: RegretRun, moment: int) -> RegretRun:
-    """Return the run as it was after ``moment`` trials."""
-    return {**record, "regret": record["regret"][:moment]}

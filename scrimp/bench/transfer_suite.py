@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,22 +23,15 @@ from scrimp.bench.converting import hpob_space, is_hpob
 from scrimp.bench.regret_suite import chosen_tasks
 from scrimp.bench.results import (
     Cell,
-    RegretRun,
+    Run,
     Summary,
+    average_ranks,
     by_method,
     comparison,
     milliseconds_per_decision,
-    ranks,
     read_runs,
 )
-from scrimp.bench.runner import (
-    SMALL_SPACE,
-    BenchQuestion,
-    check_methods,
-    kept_at,
-    play_out,
-    play_study,
-)
+from scrimp.bench.runner import NOWHERE, SMALL_SPACE, check_methods, kept_at, play_study
 from scrimp.bench.tables import Table, read_table
 from scrimp.bench.yahpo import Network, is_yahpo, read_yahpo
 from scrimp.encoding.encoding import Encoding
@@ -48,7 +40,7 @@ from scrimp.json_values import Config, Json
 from scrimp.methods.named_methods import choose, compares_features, learns, parse_method
 from scrimp.space.designs import sobol_design
 from scrimp.space.space import Pool, Space
-from scrimp.study.studies import beginning, storage_at
+from scrimp.study.studies import beginning, create_study, storage_at
 from scrimp.study.study import Study
 from scrimp.study_log.problem import Problem
 from scrimp.surrogates.forest import grow_forest
@@ -70,14 +62,6 @@ LAST_EPOCH = (51.0,)
 
 FOREST = "forest:"
 """Prefix of the path of a table that asks for random forests fitted to its tasks."""
-
-
-class TransferRun(RegretRun):
-    """A run; every list has one entry per number of evaluations in ``at``."""
-
-    at: list[int]
-    solved: list[bool]
-    grid_rank: list[float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +122,12 @@ def read_tasks(path: str | Path) -> TransferTasks:
         )
     name, _, chosen = str(path).partition("#")
     if is_hpob(Path(name)):
-        return _hpob_tasks(name, chosen)
+        space = hpob_space(name, chosen)
+        return TransferTasks(
+            f"hpob-{space.name}",
+            space.tasks,
+            lru_cache(lambda name: _pool_task(name, *space.task(name), {})),
+        )
     if is_yahpo(Path(path)):
         network = read_yahpo(Path(path))
         return TransferTasks(
@@ -153,16 +142,6 @@ def modelled(path: Path, surrogate: str) -> Path:
     if surrogate not in ("", "forest"):
         raise TableError(f"surrogate is {surrogate!r}; it must be 'forest'")
     return Path(f"{FOREST}{path}") if surrogate else path
-
-
-def _hpob_tasks(path: str, chosen: str) -> TransferTasks:
-    space = hpob_space(path, chosen)
-
-    def task(name: str) -> TransferTask:
-        pool, losses = space.task(name)
-        return _pool_task(name, pool, losses, {})
-
-    return TransferTasks(f"hpob-{space.name}", space.tasks, lru_cache(task))
 
 
 def _table_task(table: Table, name: str) -> TransferTask:
@@ -321,8 +300,8 @@ def run_trace(cell: Cell) -> dict[str, Json]:
         return value
 
     seed = zlib.crc32(f"trace/{cell.task}/{cell.seed}".encode())
-    trials = int(min(cell.size, task.space.size))
-    play_out(BenchQuestion(task.space, measure), cell.method, seed, trials)
+    study = create_study("bench", task.space, method=cell.method, storage=NOWHERE, seed=seed)
+    play_study(study, measure, int(min(cell.size, task.space.size)))
     return {**cell.head(), "tried": tried}
 
 
@@ -361,7 +340,7 @@ def _study(
     return source_study(task.name, task.space.to_units(configs), values, task.features)
 
 
-def transfer_summary(records: Sequence[TransferRun]) -> Summary:
+def transfer_summary(records: Sequence[Run]) -> Summary:
     """Summarize ADTM, ranks, unsolved tasks and time by method and number of evaluations."""
     at, runs = list(records[0]["at"]) if records else [], by_method(records)
     rows = []
@@ -386,25 +365,27 @@ def transfer_summary(records: Sequence[TransferRun]) -> Summary:
     return ["evaluations", *map(str, at)], rows
 
 
-def _mean(
-    records: Sequence[TransferRun], key: Literal["regret", "grid_rank", "solved"]
-) -> NDArray[np.float64]:
+def _mean(records: Sequence[Run], key: str) -> Array:
     return np.asarray(np.array([record[key] for record in records], dtype=float).mean(axis=0))
 
 
-def average_ranks_at(records: Sequence[TransferRun]) -> dict[str, NDArray[np.float64]]:
-    """Return each method's mean rank by regret over the runs that all methods have."""
-    methods = list(dict.fromkeys(record["method"] for record in records))
-    runs: dict[tuple[str, str, int, str | None], dict[str, Sequence[float | None]]] = {}
-    for record in records:
-        key = record["table"], record["task"], record["seed"], record.get("sources")
-        runs.setdefault(key, {})[record["method"]] = record["regret"]
-    whole = [run for run in runs.values() if len(run) == len(methods)]
-    if not whole:
-        nothing = np.full(len(records[0]["at"]) if records else 0, np.nan)
-        return dict.fromkeys(methods, nothing)
-    points = range(len(records[0]["at"]))
-    table = np.array(
-        [[ranks([run[method][point] for method in methods]) for point in points] for run in whole]
-    )
-    return {method: table[:, :, place].mean(axis=0) for place, method in enumerate(methods)}
+def average_ranks_at(records: Sequence[Run]) -> dict[str, Array]:
+    """Return each method's mean rank by regret over the runs that all methods have, at each number
+    of evaluations; NaN without such a run."""
+    at = [
+        average_ranks(
+            {
+                method: {
+                    (run["table"], f"{run['task']} {run.get('sources')}", run["seed"]): regret
+                    for run in own
+                    for regret in run["regret"][point : point + 1]
+                }
+                for method, own in by_method(records).items()
+            }
+        )
+        for point in range(len(records[0]["at"]) if records else 0)
+    ]
+    return {
+        method: np.array([ranks.get(method, np.nan) for ranks in at])
+        for method in by_method(records)
+    }

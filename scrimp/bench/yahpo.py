@@ -15,7 +15,6 @@ Pfisterer, Schneider, Moosbauer, Binder and Bischl, "YAHPO Gym", 2022.
 """
 
 import json
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.bench.tables import described_space
+from scrimp.bench.tables import described_space, meta_of
 from scrimp.errors import TableError
 from scrimp.json_values import Config
 from scrimp.space.space import Space
@@ -32,13 +31,8 @@ from scrimp.space.space import Space
 Array = NDArray[Any]
 Node = tuple[str, Sequence[str], Sequence[str], Mapping[str, Any]]
 
-_KINDS = {
-    1: np.float32,
-    6: np.int32,
-    7: np.int64,
-    9: np.bool_,
-    11: np.float64,
-}  # ONNX numbers of element types
+_KINDS = {1: np.float32, 6: np.int32, 7: np.int64, 9: np.bool_, 11: np.float64}
+"""The types of elements by their numbers in ONNX."""
 
 
 def _divide(left: Array, right: Array) -> Array:
@@ -142,11 +136,7 @@ class Network:
 
 def is_yahpo(path: str | Path) -> bool:
     """Return True if the file is a surrogate rather than a table."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return "nodes" in json.loads(str(file["meta"]))
-    except (OSError, ValueError, KeyError, EOFError, TypeError, AttributeError, zipfile.BadZipFile):
-        return False
+    return "nodes" in meta_of(path)
 
 
 def read_yahpo(path: str | Path) -> Network:
@@ -155,15 +145,9 @@ def read_yahpo(path: str | Path) -> Network:
         meta = json.loads(str(file["meta"]))
         weights = {name[2:]: file[name] for name in file.files if name.startswith("p:")}
     names = (
-        "scenario",
-        "hyperparameters",
-        "cat_names",
-        "cont_names",
-        "y_names",
-        "encoding",
-        "fidelity",
+        "scenario", "hyperparameters", "cat_names", "cont_names", "y_names", "encoding", "fidelity",
         "task_name",
-    )
+    )  # fmt: skip
     for name in names:
         if name not in meta:
             raise TableError(

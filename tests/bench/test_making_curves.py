@@ -9,7 +9,7 @@ from scrimp.bench.making import (
     _curve_splits,
     _epoch,
     _trained,
-    curve_work,
+    config_work,
     run_curve_work,
     write_curves,
 )
@@ -19,7 +19,7 @@ SMALL = MakingSettings(configs=6, small=True)
 
 
 def test_a_small_table(tmp_path):
-    cells = curve_work(SMALL)
+    cells = config_work("curves", "network", SMALL)
     records = [run_curve_work(cell) for cell in cells]
     assert run_curve_work(cells[2])["value"] == records[2]["value"]
     write_curves(tmp_path / "curves.npz", SMALL, records)

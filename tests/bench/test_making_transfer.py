@@ -7,8 +7,8 @@ from scrimp.bench.made_data import FAMILIES, Family
 from scrimp.bench.making import (
     MakingSettings,
     chosen_families,
+    config_work,
     run_transfer_work,
-    transfer_work,
     write_transfer,
 )
 from scrimp.bench.transfer_suite import read_tasks
@@ -18,7 +18,7 @@ SMALL = MakingSettings(configs=5, small=True)
 
 
 def test_a_small_table(tmp_path):
-    cells = transfer_work("svm", SMALL)
+    cells = config_work("transfer", "svm", SMALL)
     records = [run_transfer_work(cell) for cell in cells]
     assert records == [run_transfer_work(cell) for cell in cells]
     write_transfer(tmp_path / "svm.npz", "svm", SMALL, records)
@@ -48,7 +48,10 @@ def test_what_fails_is_none(monkeypatch):
     families = {"broken": lambda *_: Broken(), "wild": lambda *_: Wild()}
     for name, build in families.items():
         monkeypatch.setitem(FAMILIES, name, Family(FAMILIES["svm"].space, build))
-    found = {name: run_transfer_work(transfer_work(name, SMALL)[0])["value"] for name in families}
+    found = {
+        name: run_transfer_work(config_work("transfer", name, SMALL)[0])["value"]
+        for name in families
+    }
     assert found["broken"] == [None] * 4
     assert found["wild"] == [1.0, 1.0, 1.0, None]  # every class wrong; numbers beyond all reason
 

@@ -2,13 +2,22 @@
 
 import pytest
 
-from scrimp.bench.runner import BenchQuestion, play_out
+from scrimp.bench.runner import Measure, play_study
 from scrimp.errors import MethodError
 from scrimp.space.parameter import Float, Int
 from scrimp.space.space import Pool, Space
+from scrimp.study.studies import create_study
 from scrimp.study.study import Study
 
 SPACE = Space(x=Float(0.0, 1.0))
+
+
+def play(
+    space: Space, measure: Measure, method: str, seed: int, trials: int, workers: int = 1
+) -> tuple[float, int]:
+    """Play a study in memory."""
+    study = create_study("bench", space, method=method, storage="memory://", seed=seed)
+    return play_study(study, measure, trials, workers)
 
 
 def test_every_trial_is_measured_once_and_timed() -> None:
@@ -18,7 +27,7 @@ def test_every_trial_is_measured_once_and_timed() -> None:
         seen.append(config["x"])
         return None if config["x"] > 0.5 else config["x"]
 
-    seconds, asks = play_out(BenchQuestion(SPACE, measure), "random", seed=0, trials=20)
+    seconds, asks = play(SPACE, measure, "random", seed=0, trials=20)
     assert asks == len(seen) == len(set(seen)) == 20
     assert 0 < seconds < 5
 
@@ -27,8 +36,9 @@ def test_same_seed_same_run() -> None:
     runs: list[list[float]] = []
     for seed in (1, 1, 2):
         seen: list[float] = []
-        play_out(
-            BenchQuestion(SPACE, lambda config, seen=seen: seen.append(config["x"]) or config["x"]),
+        play(
+            SPACE,
+            lambda config, seen=seen: seen.append(config["x"]) or config["x"],
             "random",
             seed,
             5,
@@ -45,8 +55,9 @@ def play_order(workers: int) -> list[int]:
     with pytest.MonkeyPatch.context() as patch:
         asked: list[int] = []
         patch.setattr(Study, "ask", lambda study: asked.append(1) or original(study))
-        play_out(
-            BenchQuestion(SPACE, lambda config: opened.append(len(asked) - len(opened)) or 0.0),
+        play(
+            SPACE,
+            lambda config: opened.append(len(asked) - len(opened)) or 0.0,
             "random",
             0,
             9,
@@ -64,15 +75,16 @@ def test_workers_keep_as_many_trials_open() -> None:
 
     alone, together = play_order(1), play_order(4)
     assert alone == [1] * 9 and together == [4, 4, 4, 4, 4, 4, 3, 2, 1]
-    _, asks = play_out(BenchQuestion(SPACE, measure), "gp:initial=5", seed=0, trials=9, workers=4)
+    _, asks = play(SPACE, measure, "gp:initial=5", seed=0, trials=9, workers=4)
     assert asks == 9 and len(set(told)) == 9  # running trials are not proposed again
 
 
 def test_an_exhausted_pool_ends_the_study() -> None:
     pool = Pool(Space(k=Int(1, 9)), [{"k": 2}, {"k": 5}, {"k": 9}])
     seen: list[int] = []
-    _, asks = play_out(
-        BenchQuestion(pool, lambda config: seen.append(config["k"]) or 1.0),
+    _, asks = play(
+        pool,
+        lambda config: seen.append(config["k"]) or 1.0,
         "random",
         seed=0,
         trials=10,
@@ -83,4 +95,4 @@ def test_an_exhausted_pool_ends_the_study() -> None:
 
 def test_unknown_methods_are_refused() -> None:
     with pytest.raises(MethodError, match="no method 'gps'"):
-        play_out(BenchQuestion(SPACE, lambda config: 0.0), "gps", seed=0, trials=1)
+        play(SPACE, lambda config: 0.0, "gps", seed=0, trials=1)

@@ -62,9 +62,12 @@ def test_every_test_function_has_a_space_that_fits_it(name: str) -> None:
             "'lr' has type 'real'; it must be one of float, int, choice, ordinal",
         ),
         ([{"name": "lr"}], "'lr' has type None"),
-        ([{"name": "lr", "type": "float", "low": 0.0}], "'lr' has no 'high'"),
-        ([{**LR, "low": 1.0}], "parameter 'lr' cannot be"),
-        ([{"name": "k", "type": "choice", "choices": []}], "parameter 'k' cannot be"),
+        ([{"name": "lr", "type": "float", "low": 0.0}], "parameter 'lr' lacks 'high'"),
+        ([{**LR, "low": 1.0}], "parameter 'lr': Float: "),
+        (
+            [{"name": "k", "type": "choice", "choices": []}],
+            "parameter 'k': Categorical: choices is empty",
+        ),
         ([{**LR, "when": {"kernel": "rbf"}}], "the space cannot be"),
     ],
 )
