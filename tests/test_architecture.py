@@ -73,8 +73,9 @@ FREE = {
 FRONT = {"bench", "cli", "dashboard", "integrations", "plots", "display", "service"}
 """Folders for people: they use the public names of others, as any program does."""
 
-FOREIGN = {"_exit", "_getframe", "_missing_", "_name_", "_replace", "_value_"}
-"""Public names of the standard library that begin with an underscore."""
+FOREIGN = {"_exit", "_getframe", "_missing_", "_name_", "_replace", "_train_batch_size", "_value_"}
+"""Names of the standard library and of transformers that begin with an underscore and are meant to
+be used."""
 
 LAZY = {("cli", "service"), ("cli", "integrations"), ("study", "explain")}
 """Imports that are allowed inside a function only: of the commands for the server and for trackers,

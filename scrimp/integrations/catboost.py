@@ -10,21 +10,11 @@ callback runs, the snapshot still lacks the current round, so that round is boos
 takes callbacks on the CPU only.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from types import SimpleNamespace
 
 from scrimp.integrations.trial_loop import Loop, Metrics, RunningTrial, last_values, unreadable
 
 FILE = "snapshot.cbsnapshot"
-
-
-class Information(Protocol):
-    """The argument of a CatBoost callback: finished rounds, and values by data and measure."""
-
-    @property
-    def iteration(self) -> int: ...
-    @property
-    def metrics(self) -> Mapping[str, Mapping[str, Sequence[float]]]: ...
 
 
 class ScrimpCallback:
@@ -57,8 +47,9 @@ class ScrimpCallback:
                 "train_dir": str(folder / "catboost_info"),
             }
 
-    def after_iteration(self, info: Information) -> bool:
-        """Called by CatBoost after each round; False ends training."""
+    def after_iteration(self, info: SimpleNamespace) -> bool:
+        """Called by CatBoost after each round, with the number of rounds and the values by data and
+        measure; False ends training."""
         if self._saved is not None and info.iteration < self._begin:
             lost = ValueError(f"CatBoost started again at round {info.iteration}")
             raise unreadable(self._saved, self._begin, lost)

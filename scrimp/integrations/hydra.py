@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 
-from scrimp.checks import is_whole, nearest_name
+from scrimp.checks import did_you_mean, is_whole
 from scrimp.errors import ReportError, SpaceError, StudyError
 from scrimp.formats.toml_reading import read_budget_text
 from scrimp.integrations.extras import extra
@@ -78,11 +78,8 @@ class Sweep(Sweeper):  # type: ignore[misc]
         known = [item.name for item in fields(SweepSettings)]
         unknown = [name for name in settings if name not in known]
         if unknown:
-            near = nearest_name(unknown[0], known)
-            raise StudyError(
-                f"hydra.sweeper has no setting {unknown[0]!r}; "
-                + (f"did you mean {near!r}?" if near else f"it has {', '.join(known[1:])}")
-            )
+            hint = did_you_mean(unknown[0], known, f"; it has {', '.join(known[1:])}")
+            raise StudyError(f"hydra.sweeper has no setting {unknown[0]!r}{hint}")
         self._settings = SweepSettings(**settings)  # type: ignore[arg-type] # Hydra checked them
         for name in ("n_trials", "n_jobs"):
             if not is_whole(given := getattr(self._settings, name), least=1):
@@ -115,9 +112,26 @@ class Sweep(Sweeper):  # type: ignore[misc]
             load_if_exists=True,
             seed=settings.seed,
         )
-        _Jobs(self, study, fixed).run(settings.n_trials, settings.n_jobs)
+        self._run(study, fixed)
         self._write_best(study)
         return study
+
+    def _run(self, study: Study, fixed: list[str]) -> None:
+        """Run jobs; those that an earlier run left open come first."""
+        budget, waiting = study.budget, open_trials(study)
+        full = 1.0 if budget is None else budget.maximum
+        launched, failures = 0, 0
+        while (left := self._settings.n_trials * full - _spent(study, full)) > 1e-9:
+            count = max(1, min(self._settings.n_jobs, int(left / full + 1 - 1e-9)))
+            batch = waiting[:count] or study.ask(count)
+            waiting = waiting[count:]
+            outcomes = self.launch([_overrides(trial, budget, fixed) for trial in batch], launched)
+            launched += len(batch)
+            for trial, outcome in zip(batch, outcomes, strict=True):
+                failure = _tell(study, trial, outcome)
+                failures += failure is not None
+                if failure and failures >= MAX_FIRST_FAILURES and study.history.best is None:
+                    raise failure
 
     def launch(self, batch: list[list[str]], first: int) -> list[JobReturn]:
         """Launch jobs with these overrides, numbered from ``first``; return their outcomes."""
@@ -128,67 +142,37 @@ class Sweep(Sweeper):  # type: ignore[misc]
         """Write the best configuration to a file beside the jobs."""
         folder = Path(str(self.config.hydra.sweep.dir))
         folder.mkdir(parents=True, exist_ok=True)
-        best = {
-            "name": "scrimp",
-            "best_params": study.best_params,
-            "best_value": study.best_value,
-        }
-        OmegaConf.save(OmegaConf.create(best), folder / "optimization_results.yaml")
+        found = {"best_params": study.best_params, "best_value": study.best_value}
+        OmegaConf.save(
+            OmegaConf.create({"name": "scrimp", **found}), folder / "optimization_results.yaml"
+        )
 
 
-@dataclass
-class _Jobs:
-    """The jobs of a sweep: asked of the study, launched, and told to the study."""
+def _spent(study: Study, full: float) -> float:
+    return study.history.spent + full * len(study.history.with_status("failed"))
 
-    owner: Sweep
-    study: Study
-    fixed: list[str]
-    launched: int = 0
-    failures: list[Exception] = field(default_factory=list)
 
-    def run(self, n_trials: int, n_jobs: int) -> None:
-        """Run jobs; those that an earlier run left open come first."""
-        budget = self.study.budget
-        full = 1.0 if budget is None else budget.maximum
-        open_ones = open_trials(self.study)
-        while (left := n_trials * full - self._spent(full)) > 1e-9:
-            count = max(1, min(n_jobs, int(left / full + 1 - 1e-9)))
-            batch = open_ones[:count] or self.study.ask(count)
-            open_ones = open_ones[count:]
-            overrides = [self._overrides(trial) for trial in batch]
-            outcomes = self.owner.launch(overrides, self.launched)
-            self.launched += len(batch)
-            for trial, outcome in zip(batch, outcomes, strict=True):
-                self._tell(trial, outcome)
+def _overrides(trial: Trial, budget: Budget | None, fixed: list[str]) -> list[str]:
+    chosen = [f"{name}={_as_text(value)}" for name, value in trial.config.items()]
+    share = [] if budget is None else [f"{budget.name}={trial.granted:g}"]
+    return [*fixed, *chosen, *share]
 
-    def _spent(self, full: float) -> float:
-        history = self.study.history
-        return history.spent + full * len(history.with_status("failed"))
 
-    def _overrides(self, trial: Trial) -> list[str]:
-        chosen = [f"{name}={_as_text(value)}" for name, value in trial.config.items()]
-        budget = self.study.budget
-        share = [] if budget is None else [f"{budget.name}={trial.granted:g}"]
-        return [*self.fixed, *chosen, *share]
-
-    def _tell(self, trial: Trial, outcome: JobReturn) -> None:
-        """Tell the study the outcome of a job. A job that raised is a failed trial; the sweep ends if
-        the first three fail."""
-        try:
-            value = outcome.return_value
-        except Exception as error:
-            self.failures.append(error)
-            reason = f"{type(error).__name__}: {error}"
-            self.study.tell(trial, state="failed", message=reason)
-            if len(self.failures) >= MAX_FIRST_FAILURES and self.study.history.best is None:
-                raise
-            return
-        if outcome.status != JobStatus.COMPLETED or value is None:
-            raise ReportError(
-                f"the task function returned {value!r} for {outcome.overrides}; it must return the"
-                f" number to {self.study.direction}, or a mapping with {self.study.metric!r}"
-            )
-        self.study.tell(trial, dict(value) if isinstance(value, Mapping) else value)
+def _tell(study: Study, trial: Trial, outcome: JobReturn) -> Exception | None:
+    """Tell the study the outcome of a job; return the error of one that raised: a failed trial."""
+    try:
+        value = outcome.return_value
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        study.tell(trial, state="failed", message=reason)
+        return error
+    if outcome.status != JobStatus.COMPLETED or value is None:
+        raise ReportError(
+            f"the task function returned {value!r} for {outcome.overrides}; it must return the"
+            f" number to {study.direction}, or a mapping with {study.metric!r}"
+        )
+    study.tell(trial, dict(value) if isinstance(value, Mapping) else value)
+    return None
 
 
 def searched(texts: Sequence[str]) -> tuple[dict[str, Parameter], list[str]]:

@@ -12,24 +12,17 @@
 """
 
 from collections.abc import Mapping
-from typing import Protocol, SupportsFloat
+from typing import SupportsFloat
 
 from scrimp.integrations.extras import extra
 from scrimp.integrations.trial_loop import Loop, Metrics, RunningTrial
 
 with extra("keras", "ScrimpCallback"):
+    from keras import Model
     from keras.callbacks import Callback
     from keras.saving import load_model
 
 FILE = "model.keras"
-
-
-class KerasModel(Protocol):
-    """The parts of a Keras model that are used here."""
-
-    stop_training: bool
-
-    def save(self, filepath: str) -> None: ...
 
 
 class ScrimpCallback(Callback):  # type: ignore[misc]
@@ -40,16 +33,14 @@ class ScrimpCallback(Callback):  # type: ignore[misc]
     the model to continue with, its optimizer included; None at the beginning.
     """
 
-    model: KerasModel
+    model: Model
 
     def __init__(
         self, metrics: Metrics, trial: RunningTrial | None = None, *, every: int = 1
     ) -> None:
         super().__init__()
         self._loop = Loop.of(metrics, trial, every)
-        self.restored: KerasModel | None = self._loop.loaded(
-            FILE, load_model, (OSError, ValueError)
-        )
+        self.restored: Model | None = self._loop.loaded(FILE, load_model, (OSError, ValueError))
         self.initial_epoch = 0 if self.restored is None else int(self._loop.trial.step)
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, SupportsFloat] | None = None) -> None:

@@ -14,39 +14,18 @@
 A resumed trial continues from the booster that it saved.
 """
 
-from collections.abc import Sequence
-from typing import Protocol
-
 from scrimp.integrations.extras import extra
 from scrimp.integrations.trial_loop import Loop, Metrics, RunningTrial
 
 with extra("lightgbm", "ScrimpCallback"):
     from lightgbm import Booster
     from lightgbm.basic import LightGBMError
-    from lightgbm.callback import EarlyStopException
+    from lightgbm.callback import CallbackEnv, EarlyStopException
 
 FILE = "booster.txt"
 
 AFTER_LIGHTGBM = 25
 """Position in the order of callbacks: after LightGBM's own, which measure and record."""
-
-
-class SavedBooster(Protocol):
-    """The methods of a booster that are used here."""
-
-    def current_iteration(self) -> int: ...
-    def save_model(self, filename: str, num_iteration: int) -> object: ...
-
-
-class Environment(Protocol):
-    """The argument that LightGBM passes to a callback."""
-
-    @property
-    def model(self) -> SavedBooster: ...
-    @property
-    def iteration(self) -> int: ...
-    @property
-    def evaluation_result_list(self) -> Sequence[tuple[str, str, float, bool]] | None: ...
 
 
 class ScrimpCallback:
@@ -63,13 +42,13 @@ class ScrimpCallback:
         self.order = AFTER_LIGHTGBM
         self.before_iteration = False
         self._loop = Loop.of(metrics, trial, every)
-        self.booster: SavedBooster | None = self._loop.loaded(
+        self.booster: Booster | None = self._loop.loaded(
             FILE, lambda path: Booster(model_file=path), LightGBMError
         )
         done = 0 if self.booster is None else self.booster.current_iteration()
         self.rounds = max(0, self._loop.last - done)
 
-    def __call__(self, env: Environment) -> None:
+    def __call__(self, env: CallbackEnv) -> None:
         """Called by LightGBM after each round."""
         done = env.model.current_iteration()
         if not self._loop.due(done):

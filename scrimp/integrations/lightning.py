@@ -11,40 +11,15 @@ save, and the first one reports.
 """
 
 import zipfile
-from collections.abc import Mapping
-from typing import Protocol, SupportsFloat
 
 from scrimp.integrations.extras import extra
 from scrimp.integrations.trial_loop import Loop, Metrics, RunningTrial, unreadable
 
 with extra("lightning", "ScrimpCallback"):
+    from lightning.pytorch import Trainer
     from lightning.pytorch.callbacks import Callback
 
 FILE = "lightning.ckpt"
-
-
-class Strategy(Protocol):
-    """The communication between devices."""
-
-    def broadcast(self, obj: bool, src: int = 0) -> bool: ...
-
-
-class Trainer(Protocol):
-    """The parts of Lightning's trainer that are used here."""
-
-    should_stop: bool
-
-    @property
-    def current_epoch(self) -> int: ...
-    @property
-    def sanity_checking(self) -> bool: ...
-    @property
-    def is_global_zero(self) -> bool: ...
-    @property
-    def callback_metrics(self) -> Mapping[str, SupportsFloat]: ...
-    @property
-    def strategy(self) -> Strategy: ...
-    def save_checkpoint(self, filepath: str) -> None: ...
 
 
 class ScrimpCallback(Callback):  # type: ignore[misc]

@@ -17,9 +17,9 @@ configuration in ``_fresh``, a paused trial to resume in ``_due``.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
@@ -46,6 +46,10 @@ with extra("ray-tune", "ScrimpSearch"):
     from ray.tune.search import Searcher
     from ray.tune.search import sample as ray_sample
     from ray.tune.trainable import FunctionTrainable
+
+if TYPE_CHECKING:
+    from ray.tune.execution.tune_controller import TuneController
+    from ray.tune.experiment import Trial as RayTrial
 
 
 def space_of_ray(space: Mapping[str, object]) -> Space:
@@ -437,24 +441,6 @@ ONLY_STOP = (
 )
 
 
-class _RayTrial(Protocol):
-    """The parts of a Ray trial that are used here."""
-
-    trial_id: str
-    status: str
-    checkpoint: object | None
-
-    def set_status(self, status: str) -> None: ...
-    def get_trainable_cls(self) -> type: ...
-
-
-class _Controller(Protocol):
-    """The parts of Ray's loop that are used here."""
-
-    get_trials: Callable[[], Sequence[_RayTrial]]
-    stop_trial: Callable[[_RayTrial], None]
-
-
 class ScrimpScheduler(FIFOScheduler):  # type: ignore[misc]
     """A scheduler that pauses, resumes and ends trials as the method of ``search`` decides."""
 
@@ -467,13 +453,13 @@ class ScrimpScheduler(FIFOScheduler):  # type: ignore[misc]
         self._search = search
         search.scheduled = True
 
-    def on_trial_add(self, tune_controller: _Controller, trial: _RayTrial) -> None:
+    def on_trial_add(self, tune_controller: "TuneController", trial: "RayTrial") -> None:
         """Take a new trial, or one that Ray restores: a paused one stays paused."""
         if not self._search.restarts(trial.trial_id):
             trial.set_status(PAUSED)
 
     def on_trial_result(
-        self, tune_controller: _Controller, trial: _RayTrial, result: dict[str, Json]
+        self, tune_controller: "TuneController", trial: "RayTrial", result: dict[str, Json]
     ) -> str:
         """Return what Ray is to do with the trial after this result."""
         try:
@@ -489,7 +475,7 @@ class ScrimpScheduler(FIFOScheduler):  # type: ignore[misc]
             self._search.restarts(trial.trial_id)
         return _ANSWERS[verdict]
 
-    def choose_trial_to_run(self, tune_controller: _Controller) -> _RayTrial | None:
+    def choose_trial_to_run(self, tune_controller: "TuneController") -> "RayTrial | None":
         """Return a trial to resume or start; end paused ones when nothing is left to do."""
         waiting = self._waiting(tune_controller)
         paused = _with_status(tune_controller, PAUSED)
@@ -501,13 +487,13 @@ class ScrimpScheduler(FIFOScheduler):  # type: ignore[misc]
                 tune_controller.stop_trial(trial)
         return self._waiting(tune_controller)
 
-    def _waiting(self, controller: _Controller) -> _RayTrial | None:
+    def _waiting(self, controller: "TuneController") -> "RayTrial | None":
         for trial in _with_status(controller, PAUSED):
             if self._search.resumes(trial.trial_id):
                 return trial
         return next(iter(_with_status(controller, PENDING)), None)
 
-    def _next_is(self, controller: _Controller, trial: _RayTrial) -> bool:
+    def _next_is(self, controller: "TuneController", trial: "RayTrial") -> bool:
         """True if the method, asked at once, resumes the trial that just used up its grant, so that it
         continues without loading its checkpoint."""
         if not _with_status(controller, PENDING):
@@ -515,11 +501,11 @@ class ScrimpScheduler(FIFOScheduler):  # type: ignore[misc]
         return self._search.resumes(trial.trial_id)
 
 
-def _with_status(controller: _Controller, status: str) -> list[_RayTrial]:
+def _with_status(controller: "TuneController", status: str) -> "list[RayTrial]":
     return [trial for trial in controller.get_trials() if trial.status == status]
 
 
-def _check_checkpoint(trial: _RayTrial, result: Result) -> None:
+def _check_checkpoint(trial: "RayTrial", result: Result) -> None:
     """Refuse to pause a trial without a checkpoint, which would have to start from scratch."""
     kind = trial.get_trainable_cls()
     if issubclass(kind, FunctionTrainable):
@@ -528,7 +514,7 @@ def _check_checkpoint(trial: _RayTrial, result: Result) -> None:
                 "the method pauses it, but the trainable reported no checkpoint to resume from; give"
                 f" tune.report a checkpoint, or {ONLY_STOP}"
             )
-    elif kind.save_checkpoint is Trainable.save_checkpoint:  # type: ignore[attr-defined]
+    elif kind.save_checkpoint is Trainable.save_checkpoint:
         raise StudyError(
             f"the method pauses it, but {kind.__name__} has no save_checkpoint; write"
             f" save_checkpoint and load_checkpoint, or {ONLY_STOP}"

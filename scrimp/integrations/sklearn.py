@@ -21,7 +21,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -99,12 +99,13 @@ class SearchRow:
 @dataclass
 class SearchRows:
     """The rows that scikit-learn does not have: evaluations of earlier runs, and those with only
-    failed fits. ``evaluated`` is what scikit-learn has; the study was told its first ``told`` rows.
-    With ``repeats``, it is a repeated evaluation of an earlier run, which is not shown.
+    failed fits, which have no folds. ``evaluated`` is what scikit-learn has; the study was told its
+    first ``told`` rows. With ``repeats``, it is a repeated evaluation of an earlier run, which is not
+    shown.
     """
 
     earlier: list[SearchRow] = field(default_factory=list)
-    failed: list[tuple[dict[str, object], float]] = field(default_factory=list)
+    failed: list[SearchRow] = field(default_factory=list)
     evaluated: Evaluated | None = None
     told: int = 0
     repeats: bool = False
@@ -114,12 +115,8 @@ class SearchRows:
         assert self.evaluated is not None
         candidates, n_splits, out, more = self.evaluated
         rest = {key: values[self.told :] for key, values in (more or {}).items()}
-        return (
-            _without(hidden, candidates[self.told :]),
-            n_splits,
-            out[self.told * n_splits :],
-            rest,
-        )
+        params = _without(hidden, candidates[self.told :])
+        return params, n_splits, out[self.told * n_splits :], rest
 
     def joined(self, hidden: str) -> Evaluated:
         """Return all rows for scikit-learn to format: earlier ones, those of this run, failed ones;
@@ -127,23 +124,20 @@ class SearchRows:
         assert self.evaluated is not None
         candidates, n_splits, out, more = self.evaluated
         blank = blank_fold(out[0])
-        nothing = [blank] * n_splits
         # Rows of another shape were not written by this search.
         shape = [_scores(blank)] * n_splits
-        self.earlier = [row for row in self.earlier if list(map(_scores, row.fits)) == shape]
-        if self.repeats:
-            candidates, out, more = [], [], {key: [] for key in more or {}}
-        failed = [SearchRow(params, resources, nothing) for params, resources in self.failed]
-        params = [row.params for row in self.earlier]
-        params += [*candidates, *(row.params for row in failed)]
-        fits = [fit for row in self.earlier for fit in row.fits]
-        fits += [*out, *(fit for row in failed for fit in row.fits)]
-        joined = {
-            key: [row.resources for row in self.earlier]
-            + [*values, *(row.resources for row in failed)]
-            for key, values in (more or {}).items()
-        }
-        return _without(hidden, params), n_splits, fits, joined
+        rows = [row for row in self.earlier if list(map(_scores, row.fits)) == shape]
+        if not self.repeats:
+            resources = (more or {}).get("n_resources", [1.0] * len(candidates))
+            fits = (list(out[first : first + n_splits]) for first in range(0, len(out), n_splits))
+            rows += map(SearchRow, candidates, resources, fits)
+        rows += [replace(row, fits=[blank] * n_splits) for row in self.failed]
+        return (
+            _without(hidden, [row.params for row in rows]),
+            n_splits,
+            [fit for row in rows for fit in row.fits],
+            {"n_resources": [row.resources for row in rows]} if more else {},
+        )
 
 
 def _without(hidden: str, params: Sequence[dict[str, object]]) -> list[dict[str, object]]:
@@ -201,33 +195,26 @@ MAX_FIRST_FAILURES = 3
 """A search ends after this many failures without a success."""
 
 
-@dataclass(frozen=True)
-class TalkSettings:
-    """The settings of a `SearchTalk`.
+@dataclass
+class SearchTalk:
+    """The exchange between a study and the function that evaluates candidates.
 
     ``resource`` is the parameter of the estimator that grants set; None for rows of the data or no
     budget. With ``continued``, a fit continues the previous one. ``folds`` returns the folds of a
     grant; None for those of the search. ``formatted`` returns the results of all rows, while
-    `Evaluate` returns those of the newest only.
+    ``evaluate`` returns those of the newest only.
     """
-
-    labels: Labels
-    resource: str | None
-    continued: bool
-    n_jobs: int | None
-    folds: Callable[[float], object] | None
-    formatted: Callable[[], Results]
-
-
-@dataclass
-class SearchTalk:
-    """The exchange between a study and the function that evaluates candidates."""
 
     study: Study
     evaluate: Evaluate
     rows: SearchRows
-    settings: TalkSettings
-    results: Results = field(default_factory=dict)
+    labels: Labels
+    formatted: Callable[[], Results]
+    resource: str | None = None
+    continued: bool = False
+    n_jobs: int | None = None
+    folds: Callable[[float], object] | None = None
+    results: Results = field(default_factory=dict, init=False)
     states: Path = field(init=False)
 
     def run(self, n_trials: int) -> None:
@@ -250,10 +237,10 @@ class SearchTalk:
             spent += sum(self._price(trial) for trial in batch)
             for grant in sorted({trial.granted for trial in batch}):
                 self._evaluate_alike([trial for trial in batch if trial.granted == grant], grant)
-            count = max(1, joblib.effective_n_jobs(self.settings.n_jobs) // self._folds())
+            count = max(1, joblib.effective_n_jobs(self.n_jobs) // self._fold_count())
         if not self.results:
             self._repeat_one()
-        self.results.update(self.settings.formatted())
+        self.results.update(self.formatted())
 
     def _earlier(self) -> list[SearchRow]:
         """Return the evaluations of earlier runs, from the metrics in the log. Trials that do not fit
@@ -269,7 +256,7 @@ class SearchTalk:
     def _spent_before(self, full: float) -> float:
         """Return what earlier runs spent; a failed trial counts as a full one."""
         spent = sum(trial.status == "failed" for trial in self.study.trials) * full
-        if self.settings.continued:
+        if self.continued:
             return spent + sum(trial.budget for trial in self.study.trials)
         return spent + sum(row.resources if self.study.budget else 1.0 for row in self.rows.earlier)
 
@@ -277,9 +264,9 @@ class SearchTalk:
         """Return the cost of evaluating a trial up to its grant."""
         if self.study.budget is None:
             return 1.0
-        return trial.granted - (trial.budget if self.settings.continued else 0.0)
+        return trial.granted - (trial.budget if self.continued else 0.0)
 
-    def _folds(self) -> int:
+    def _fold_count(self) -> int:
         """Return the number of folds; 1 before the first evaluation."""
         return max(
             (int(found[1]) + 1 for key in self.results if (found := FOLD.fullmatch(key))), default=1
@@ -288,7 +275,7 @@ class SearchTalk:
     def _evaluate_alike(self, trials: list[Trial], grant: float) -> None:
         """Evaluate and tell trials of the same grant."""
         candidates = [self._candidate(trial, grant) for trial in trials]
-        if self.settings.continued:
+        if self.continued:
             for trial, params in zip(trials, candidates, strict=True):
                 params[STATES] = str(self.states / str(trial.id))
         try:
@@ -297,15 +284,12 @@ class SearchTalk:
             # scikit-learn raises this if every fit of the batch failed.
             if "fits failed" not in str(error):
                 raise
-            self.rows.failed += [(params, int(grant)) for params in candidates]
+            self.rows.failed += [SearchRow(params, int(grant), []) for params in candidates]
             reason = str(error).strip().splitlines()[-1]
             for trial in trials:
                 self.study.tell(trial, state="failed", message=reason)
-            if (
-                not self.results
-                and not self.rows.earlier
-                and len(self.rows.failed) >= MAX_FIRST_FAILURES
-            ):
+            tried = self.results or self.rows.earlier
+            if not tried and len(self.rows.failed) >= MAX_FIRST_FAILURES:
                 raise
             return
         for place, trial in enumerate(trials):
@@ -314,19 +298,19 @@ class SearchTalk:
 
     def _scored(self, candidates: list[dict[str, object]], grant: float) -> Results:
         """Evaluate candidates, and return the results."""
-        if self.study.budget is None:
-            return self.evaluate(candidates)
-        more = {"n_resources": [int(grant)] * len(candidates)}
-        if self.settings.folds is None:
-            return self.evaluate(candidates, more_results=more)
-        return self.evaluate(candidates, cv=self.settings.folds(grant), more_results=more)
+        given: dict[str, object] = {}
+        if self.study.budget is not None:
+            given["more_results"] = {"n_resources": [int(grant)] * len(candidates)}
+        if self.folds is not None:
+            given["cv"] = self.folds(grant)
+        return self.evaluate(candidates, **given)
 
     def _candidate(self, trial: Trial, grant: float) -> dict[str, object]:
         """Return the parameters for the estimator."""
-        params = objects_of(trial.config, self.settings.labels)
-        if self.settings.resource is None:
+        params = objects_of(trial.config, self.labels)
+        if self.resource is None:
             return params
-        return {**params, self.settings.resource: int(grant)}
+        return {**params, self.resource: int(grant)}
 
     def _tell(self, trial: Trial, place: int) -> None:
         """Tell the study one of the newest rows, with everything that a later run needs to show it."""
@@ -343,7 +327,7 @@ class SearchTalk:
             message = f"the mean score over the folds is {score}; see scikit-learn's warnings"
             self.study.tell(trial, state="failed", message=message)
         budget = self.study.budget
-        if self.settings.continued and budget is not None and trial.granted >= budget.maximum:
+        if self.continued and budget is not None and trial.granted >= budget.maximum:
             shutil.rmtree(self.states / str(trial.id), ignore_errors=True)
 
     def _repeat_one(self) -> None:
@@ -473,17 +457,19 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
             seed=self.seed,
         )
         self._check_protocol()
-        parameter = None if self.resource == "n_samples" else self.resource
+        by_rows = self.resource == "n_samples"
         self._rows = SearchRows()
-        settings = TalkSettings(
+        SearchTalk(
+            self.study_,
+            evaluate_candidates,
+            self._rows,
             labels,
-            parameter,
+            self._formatted,
+            None if by_rows else self.resource,
             isinstance(self.estimator, ContinuedFit),
             self.n_jobs,
-            self._subsampled if self.resource == "n_samples" else None,
-            self._formatted,
-        )
-        SearchTalk(self.study_, evaluate_candidates, self._rows, settings).run(self.n_trials)
+            self._subsampled if by_rows else None,
+        ).run(self.n_trials)
 
     def _check_protocol(self) -> None:
         """Record how scores are computed in the study; `StudyError` if an earlier search of it

@@ -23,7 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, cast
 
-from scrimp.checks import nearest_name
+from scrimp.checks import did_you_mean
 from scrimp.errors import ScrimpError, StorageError, StudyError
 from scrimp.storage.store import EventStore, Storage
 from scrimp.study.studies import storage_at
@@ -153,8 +153,7 @@ def _news(history: History, events: Sequence[Event]) -> tuple[list[TrialNews], H
 
 
 def _known(history: History, number: int | None) -> Trial | None:
-    known = number is not None and number < len(history.trials)
-    return history.trials[number] if known and number is not None else None
+    return None if number is None else next(iter(history.trials[number : number + 1]), None)
 
 
 def track(study: str, tracker: Tracker, *, storage: str | Storage | None = None) -> int:
@@ -297,6 +296,55 @@ class CursorFile:
         os.replace(beside, self.path)
 
 
+class RunTracker(Tracker):
+    """A tracker with a run of its own for each trial, open while the trial runs, and its cursor in a
+    file, with the ``texts`` that it needs to find runs again."""
+
+    def __init__(self) -> None:
+        self._runs: dict[int, object] = {}
+        self._study = self._identity = ""
+        self.texts: dict[str, str] = {}
+
+    @abstractmethod
+    def cursor_path(self, history: History) -> Path:
+        """Return the place of the cursor of a study."""
+
+    @abstractmethod
+    def open(self, trial: Trial) -> object:
+        """Return the run of a trial, which may exist from an earlier call."""
+
+    @abstractmethod
+    def show(self, run: object, item: TrialNews) -> None:
+        """Show one of the news."""
+
+    @abstractmethod
+    def end(self, run: object, status: str) -> None:
+        """Flush and close a run, whose trial has this status."""
+
+    def begin(self, history: History) -> int:
+        self.close()
+        self._study, self._identity = history.created.name, history.identity
+        self._cursor = CursorFile(self.cursor_path(history))
+        shown, self.texts = self._cursor.read(history.identity)
+        return shown
+
+    def write(self, news: Sequence[TrialNews], history: History) -> None:
+        for item in news:
+            if item.trial.id not in self._runs:
+                self._runs[item.trial.id] = self.open(item.trial)
+            self.show(self._runs[item.trial.id], item)
+        # Runs of paused trials are closed too: there may be many.
+        for number in list(self._runs):
+            status = history.trials[number].status
+            if status != "running":
+                self.end(self._runs.pop(number), status)
+        self._cursor.write(self._identity, history.length, self.texts)
+
+    def close(self) -> None:
+        while self._runs:
+            self.end(self._runs.popitem()[1], "running")
+
+
 TRACKERS = {
     "mlflow": ("scrimp.integrations.mlflow", "MlflowTracker"),
     "wandb": ("scrimp.integrations.wandb", "WandbTracker"),
@@ -310,9 +358,8 @@ def tracker_of(name: str, place: str | None = None) -> Tracker:
     """Return the tracker of that name; ``place`` is its first argument: a URI, a project or a
     folder. `StudyError` if it is unknown or its library is not installed."""
     if name not in TRACKERS:
-        near = nearest_name(name, TRACKERS)
-        hint = f"did you mean {near!r}?" if near else f"there are {', '.join(TRACKERS)}"
-        raise StudyError(f"there is no tracker {name!r}; {hint}")
+        hint = did_you_mean(name, TRACKERS, f"; there are {', '.join(TRACKERS)}")
+        raise StudyError(f"there is no tracker {name!r}{hint}")
     module, kind = TRACKERS[name]
     try:
         made = getattr(importlib.import_module(module), kind)

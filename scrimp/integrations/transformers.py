@@ -17,7 +17,7 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
 from scrimp.errors import ReportError
 from scrimp.integrations.extras import extra
@@ -25,28 +25,9 @@ from scrimp.integrations.trial_loop import Loop, Metrics, RunningTrial, unreadab
 
 with extra("transformers", "ScrimpCallback"):
     import torch.distributed
-    from transformers.trainer_callback import TrainerCallback
+    from transformers.trainer_callback import TrainerCallback, TrainerControl, TrainerState
 
 STATE = "trainer_state.json"
-
-
-class TrainerProgress(Protocol):
-    """The parts of the trainer's state that are used here."""
-
-    @property
-    def epoch(self) -> float | None: ...
-    @property
-    def global_step(self) -> int: ...
-    @property
-    def is_world_process_zero(self) -> bool: ...
-
-
-class Control(Protocol):
-    """The requests that a callback may make of the trainer."""
-
-    should_evaluate: bool
-    should_save: bool
-    should_training_stop: bool
 
 
 class ScrimpCallback(TrainerCallback):  # type: ignore[misc]
@@ -88,14 +69,14 @@ class ScrimpCallback(TrainerCallback):  # type: ignore[misc]
         self.resume_from = self._newest()
 
     def on_step_end(
-        self, args: object, state: TrainerProgress, control: Control, **rest: object
+        self, args: object, state: TrainerState, control: TrainerControl, **rest: object
     ) -> None:
         """Called by the trainer after each optimizer step."""
         if self._unit == "step" and self._loop.ends(state.global_step):
             control.should_evaluate = True
 
     def on_epoch_end(
-        self, args: object, state: TrainerProgress, control: Control, **rest: object
+        self, args: object, state: TrainerState, control: TrainerControl, **rest: object
     ) -> None:
         """Called by the trainer after each epoch."""
         if self._unit == "epoch" and self._loop.ends(self._place(state)):
@@ -104,8 +85,8 @@ class ScrimpCallback(TrainerCallback):  # type: ignore[misc]
     def on_evaluate(
         self,
         args: object,
-        state: TrainerProgress,
-        control: Control,
+        state: TrainerState,
+        control: TrainerControl,
         metrics: Mapping[str, float] | None = None,
         **rest: object,
     ) -> None:
@@ -116,7 +97,7 @@ class ScrimpCallback(TrainerCallback):  # type: ignore[misc]
         control.should_save = True
 
     def on_save(
-        self, args: object, state: TrainerProgress, control: Control, **rest: object
+        self, args: object, state: TrainerState, control: TrainerControl, **rest: object
     ) -> None:
         """Called by the trainer on every device when a checkpoint is written."""
         if self._found is None:
@@ -128,13 +109,13 @@ class ScrimpCallback(TrainerCallback):  # type: ignore[misc]
             control.should_training_stop = True
 
     def on_train_end(
-        self, args: object, state: TrainerProgress, control: Control, **rest: object
+        self, args: object, state: TrainerState, control: TrainerControl, **rest: object
     ) -> None:
         """Called by the trainer when training has ended."""
         if state.is_world_process_zero:
             self._loop.check_reported()
 
-    def _place(self, state: TrainerProgress) -> float:
+    def _place(self, state: TrainerState) -> float:
         if self._unit == "step":
             return float(state.global_step)
         return round(float(state.epoch or 0.0), 6)

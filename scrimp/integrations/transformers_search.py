@@ -14,7 +14,7 @@ backend, or one that returns a `scrimp.Space`. Other keywords are those of `scri
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import ClassVar, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from scrimp.checks import did_you_mean
 from scrimp.errors import ConfigError, SpaceError
@@ -35,34 +35,13 @@ with extra("transformers", "the backend"):
     )
     from transformers.trainer_utils import BestRun, HPSearchBackend
 
+if TYPE_CHECKING:
+    from transformers import Trainer
+
 NAME = "scrimp"
 METRIC = "objective"
 
 Choice = TypeVar("Choice", str, int, float, bool)
-
-
-class SearchTrainer(Protocol):
-    """The parts of the trainer that are used here."""
-
-    args: "Arguments"
-    hp_space: "Callable[[SpaceTrial], Space | Mapping[str, Json]]"
-    compute_objective: Callable[[dict[str, float]], float]
-    _train_batch_size: int
-
-    def add_callback(self, callback: ScrimpCallback) -> None: ...
-    def remove_callback(self, callback: ScrimpCallback) -> None: ...
-    def create_accelerator_and_postprocess(self) -> None: ...
-    def train(self, resume_from_checkpoint: str | None = None) -> object: ...
-    def evaluate(self) -> dict[str, float]: ...
-
-
-class Arguments(Protocol):
-    """The training arguments; ``train_batch_size`` is derived from others."""
-
-    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[object]]]
-
-    @property
-    def train_batch_size(self) -> int: ...
 
 
 class SpaceTrial:
@@ -112,7 +91,7 @@ class ScrimpBackend(HyperParamSearchBackendBase):  # type: ignore[misc]
 
     def run(
         self,
-        trainer: SearchTrainer,
+        trainer: "Trainer",
         n_trials: int,
         direction: str,
         study_name: str = "hyperparameter-search",
@@ -130,7 +109,7 @@ class ScrimpBackend(HyperParamSearchBackendBase):  # type: ignore[misc]
         return run
 
 
-def _space_of(trainer: SearchTrainer) -> Space:
+def _space_of(trainer: "Trainer") -> Space:
     trial = SpaceTrial()
     given = trainer.hp_space(trial)
     if not isinstance(given, Space) and not trial.parameters:
@@ -148,12 +127,12 @@ def _space_of(trainer: SearchTrainer) -> Space:
     return space
 
 
-def _train(trainer: SearchTrainer, trial: LiveTrial, whole: bool) -> float | None:
+def _train(trainer: "Trainer", trial: LiveTrial, whole: bool) -> float | None:
     """Run one trial: to the end of its grant, or to the end of training without a budget."""
     if whole:
         with _set(trainer, trial.params):
             trainer.train()
-            return trainer.compute_objective(trainer.evaluate())
+            return float(trainer.compute_objective(trainer.evaluate()))
     callback = ScrimpCallback(METRIC, trial, compute_objective=trainer.compute_objective)
     with _set(trainer, {**trial.params, **callback.arguments}):
         trainer.add_callback(callback)
@@ -165,7 +144,7 @@ def _train(trainer: SearchTrainer, trial: LiveTrial, whole: bool) -> float | Non
 
 
 @contextmanager
-def _set(trainer: SearchTrainer, values: Mapping[str, object]) -> Iterator[None]:
+def _set(trainer: "Trainer", values: Mapping[str, object]) -> Iterator[None]:
     """Set these training arguments inside the block."""
     before = {name: getattr(trainer.args, name) for name in values}
     try:
@@ -179,7 +158,7 @@ def _set(trainer: SearchTrainer, values: Mapping[str, object]) -> Iterator[None]
         _apply(trainer)
 
 
-def _apply(trainer: SearchTrainer) -> None:
+def _apply(trainer: "Trainer") -> None:
     """Update what the trainer derives from its arguments."""
     trainer._train_batch_size = trainer.args.train_batch_size
     trainer.create_accelerator_and_postprocess()

@@ -173,7 +173,11 @@ class Loop:
             )
 
 
-def last_values(log: Mapping[str, Mapping[str, Sequence[float]]]) -> dict[str, float]:
+Evaluated = Mapping[str, Mapping[str, Sequence[float]]]
+"""Values by data set and measure, the newest last."""
+
+
+def last_values(log: Evaluated) -> dict[str, float]:
     """Return the latest value of each measure on each data set, named "data-measure"."""
     return {
         f"{data}-{name}": values[-1]

@@ -14,10 +14,8 @@
 A resumed trial continues from the booster that it saved.
 """
 
-from typing import Protocol
-
 from scrimp.integrations.extras import extra
-from scrimp.integrations.trial_loop import Loop, Metrics, RunningTrial, last_values
+from scrimp.integrations.trial_loop import Evaluated, Loop, Metrics, RunningTrial, last_values
 
 with extra("xgboost", "ScrimpCallback"):
     from xgboost import Booster
@@ -25,15 +23,6 @@ with extra("xgboost", "ScrimpCallback"):
     from xgboost.core import XGBoostError
 
 FILE = "booster.ubj"
-
-EvaluationLog = dict[str, dict[str, list[float]]]
-
-
-class SavedBooster(Protocol):
-    """The methods of a booster that are used here."""
-
-    def num_boosted_rounds(self) -> int: ...
-    def save_model(self, fname: str) -> None: ...
 
 
 class ScrimpCallback(TrainingCallback):  # type: ignore[misc]
@@ -49,13 +38,13 @@ class ScrimpCallback(TrainingCallback):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         self._loop = Loop.of(metrics, trial, every)
-        self.booster: SavedBooster | None = self._loop.loaded(
+        self.booster: Booster | None = self._loop.loaded(
             FILE, lambda path: Booster(model_file=path), XGBoostError
         )
         done = 0 if self.booster is None else self.booster.num_boosted_rounds()
         self.rounds = max(0, self._loop.last - done)
 
-    def after_iteration(self, model: SavedBooster, epoch: int, evals_log: EvaluationLog) -> bool:
+    def after_iteration(self, model: Booster, epoch: int, evals_log: Evaluated) -> bool:
         """Called by XGBoost after each round; True ends training."""
         done = model.num_boosted_rounds()
         if not self._loop.due(done):

@@ -11,7 +11,8 @@ def fold(score: float) -> dict[str, object]:
 
 def test_rows_stand_in_their_order_without_the_hidden_parameter() -> None:
     rows = SearchRows(
-        [SearchRow({"c": 1}, 3, [fold(0.1), fold(0.2)])], [({"c": 3, "secret": "x"}, 9)]
+        [SearchRow({"c": 1}, 3, [fold(0.1), fold(0.2)])],
+        [SearchRow({"c": 3, "secret": "x"}, 9, [])],
     )
     rows.evaluated = [{"c": 2, "secret": "y"}], 2, [fold(0.3), fold(0.4)], {"n_resources": [27]}
     params, n_splits, fits, more = rows.joined(hidden="secret")

@@ -10,7 +10,7 @@ from scrimp.errors import StudyError
 
 pytest.importorskip("sklearn")
 
-from scrimp.integrations.sklearn import Results, SearchRows, SearchTalk, TalkSettings
+from scrimp.integrations.sklearn import Results, SearchRows, SearchTalk
 from scrimp.study_log.events import BudgetGranted, Decided, Event, Reported, TrialAdded
 
 
@@ -34,9 +34,7 @@ class Evaluator:
 
 
 def talk(study: scrimp.Study, resource: str | None = None, **given: float) -> SearchTalk:
-    rows = SearchRows()
-    settings = TalkSettings({}, resource, False, 1, None, dict)
-    return SearchTalk(study, Evaluator(**given), rows, settings)
+    return SearchTalk(study, Evaluator(**given), SearchRows(), {}, dict, resource, n_jobs=1)
 
 
 def study(**given: object) -> scrimp.Study:
