@@ -29,11 +29,13 @@ from scrimp.checks import is_finite
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.formats.inferred_conditions import with_conditions
 from scrimp.formats.optuna_file import (
+    COLUMNS,
     is_journal,
-    is_optuna,
+    is_sqlite,
     journal_tables,
-    postgres_tables,
     read_optuna,
+    read_tables,
+    sqlite_tables,
 )
 from scrimp.formats.result_folders import (
     Imported,
@@ -143,11 +145,10 @@ def read_results(path: Path, settings: ImportSettings) -> list[Imported]:
 def _read(path: Path, settings: ImportSettings) -> list[Imported]:
     if path.is_dir():
         return [read_folder(path, settings)]
-    if path.is_file() and is_optuna(path):
-        return read_optuna(path)
+    if path.is_file() and is_sqlite(path):
+        return read_optuna(sqlite_tables(path), str(path))
     if path.is_file() and is_journal(path):
-        with journal_tables(path) as database:
-            return read_optuna(database)
+        return read_optuna(journal_tables(path), str(path))
     text = text_of(path)
     if path.suffix.lower() == ".csv":
         return [_from_rows(path, [plain_row(row) for row in _csv_rows(text)], settings)]
@@ -186,8 +187,8 @@ def read_server(url: str, settings: ImportSettings | None = None) -> list[Import
             f"{without_secrets(url)!r} is not a PostgreSQL URL; give postgresql://user@host/database, a"
             " file or a folder (a redis or MySQL storage of Optuna: copy it with optuna.copy_study)"
         )
-    with postgres_tables(url) as database:
-        return _conditional(read_optuna(database), settings or ImportSettings())
+    found = read_optuna(read_tables(url, COLUMNS), without_secrets(url))
+    return _conditional(found, settings or ImportSettings())
 
 
 def _once(pairs: list[tuple[str, Json]]) -> dict[str, Json]:

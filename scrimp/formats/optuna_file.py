@@ -1,20 +1,25 @@
-"""Studies in an Optuna database, read with SQLite alone: Optuna need not be installed.
+"""Studies in Optuna's storages: an SQLite file, a PostgreSQL database or a journal. Optuna need not be
+installed.
+
+    read_optuna(sqlite_tables(path), str(path))
+    read_optuna(journal_tables(path), str(path))
+    read_optuna(read_tables(url, COLUMNS), without_secrets(url))
 
 The tables ``studies``, ``study_directions``, ``trials``, ``trial_params`` (with the distribution as
-JSON), ``trial_values`` and ``trial_intermediate_values`` have kept their meaning since Optuna 2.4.
-Intermediate values become learning curves; steps counted from 0 or below are counted from 1.
-Objectives of studies with several have the names that the study gave them, else ``value_0``,
-``value_1`` and so on.
+JSON), ``trial_values`` and ``trial_intermediate_values`` have kept their meaning since Optuna 2.4; a
+journal is replayed into the same tables. Intermediate values become learning curves; steps counted
+from 0 or below are counted from 1. Objectives of studies with several have the names that the study
+gave them, else ``value_0``, ``value_1`` and so on.
 """
 
 import json
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
+from operator import itemgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, TypedDict
 
 from scrimp.checks import is_finite
@@ -46,6 +51,12 @@ OPTIONAL_TABLE = "study_system_attributes"
 MAX_CELL_BYTES = 10_000_000
 """Maximum size of one cell."""
 
+Row = tuple[Any, ...]
+Tables = Mapping[str, Sequence[Row]]
+"""Rows by table, with the columns of `COLUMNS`."""
+Groups = Mapping[str, Mapping[int, Sequence[Row]]]
+"""Rows by table, and by the study that they belong to, or the trial."""
+
 STATUS_OF_STATE = {"COMPLETE": "completed", "PRUNED": "stopped", "FAIL": "failed"}
 
 
@@ -56,116 +67,113 @@ class OptunaDistribution(TypedDict):
     attributes: dict[str, Any]
 
 
-def is_optuna(path: Path) -> bool:
-    """Return True if the file is an SQLite database with Optuna's tables."""
+def is_sqlite(path: Path) -> bool:
+    """Return True if the file is an SQLite database."""
     with path.open("rb") as file:
-        if file.read(15) != b"SQLite format 3":
-            return False
+        return file.read(15) == b"SQLite format 3"
+
+
+def sqlite_tables(path: Path) -> Tables:
+    """Return the tables in a database file; `StudyError` if it is not one of Optuna's."""
     # A view or a virtual table may run forever or execute arbitrary code.
     sql = "SELECT name FROM sqlite_master WHERE type = 'table' AND sql LIKE 'CREATE TABLE%'"
-    missing = COLUMNS.keys() - {name for (name,) in _query(path, sql)} - {OPTIONAL_TABLE}
-    if missing:
-        raise StudyError(
-            f"{str(path)!r} is an SQLite database, but not one of Optuna's: it has no table"
-            f" {min(missing)}"
-        )
-    return True
-
-
-def _query(path: Path, sql: str, *parameters: Scalar) -> list[tuple[Any, ...]]:
+    uri = f"{path.absolute().as_uri()}?mode=ro"
     try:
-        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
-        try:
+        with closing(sqlite3.connect(uri, uri=True)) as connection:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_CELL_BYTES)
-            return connection.execute(sql, parameters).fetchall()
-        finally:
-            connection.close()
+            there = {name for (name,) in connection.execute(sql)}
+            missing = COLUMNS.keys() - there - {OPTIONAL_TABLE}
+            if missing:
+                raise StudyError(
+                    f"{str(path)!r} is an SQLite database, but not one of Optuna's: it has no table"
+                    f" {min(missing)}"
+                )
+            return {
+                table: connection.execute(f"SELECT {', '.join(columns)} FROM {table}").fetchall()
+                for table, columns in COLUMNS.items()
+                if table in there
+            }
     except sqlite3.Error as error:
         raise StudyError(f"{str(path)!r} cannot be read as an Optuna database: {error}") from None
 
 
-def read_optuna(path: Path) -> list[Imported]:
-    """Read every study."""
-    listed = _query(path, "SELECT study_id, study_name FROM studies ORDER BY study_id")
-    begun = {study for (study,) in _query(path, "SELECT DISTINCT study_id FROM trials")}
+def read_optuna(tables: Tables, source: str) -> list[Imported]:
+    """Return every study in the tables; ``source`` names their storage in errors."""
+    groups: dict[str, dict[int, list[Row]]] = {}
+    for table, columns in COLUMNS.items():
+        place = columns.index("study_id" if "study_id" in columns else "trial_id")
+        own = groups[table] = {}
+        for row in tables.get(table, ()):
+            own.setdefault(row[place], []).append(row)
+    listed = sorted(tables["studies"], key=itemgetter(0))
+    found = [
+        _study(groups, study, str(name)) for study, name in listed if study in groups["trials"]
+    ]
     empty = tuple(
         f"study {str(name)!r} has no trials and is left out"
         for study, name in listed
-        if study not in begun
+        if study not in groups["trials"]
     )
-    found = [_study(path, study, str(name)) for study, name in listed if study in begun]
     if not found:
         why = f" ({'; '.join(empty)})" if empty else ""
-        raise StudyError(f"{str(path)!r} holds no Optuna study that can be imported{why}")
+        raise StudyError(f"{source!r} holds no Optuna study that can be imported{why}")
     return [replace(found[0], notes=(*empty, *found[0].notes)), *found[1:]]
 
 
-def _objectives(path: Path, study: int) -> dict[str, Direction]:
+def _objectives(groups: Groups, study: int) -> dict[str, Direction]:
     """Return the study's objectives with their directions."""
-    sql = "SELECT direction FROM study_directions WHERE study_id = ? ORDER BY objective"
-    ways: list[Direction] = [
-        "maximize" if way == "MAXIMIZE" else "minimize" for (way,) in _query(path, sql, study)
-    ]
-    names = _metric_names(path, study) if len(ways) > 1 else ["value"]
-    if len(names) != len(ways) or len(set(names)) != len(ways):
+    rows = sorted(groups["study_directions"].get(study, ()), key=itemgetter(2))
+    ways: list[Direction] = ["maximize" if way == "MAXIMIZE" else "minimize" for _, way, _ in rows]
+    names = ["value"]
+    if len(ways) > 1:
+        attributes = {key: value for _, key, value in groups[OPTIONAL_TABLE].get(study, ())}
+        names = json.loads(attributes.get("study:metric_names", "[]"))
+    good = isinstance(names, list) and all(isinstance(name, str) and name for name in names)
+    if not good or len(names) != len(ways) or len(set(names)) != len(ways):
         names = [f"value_{place}" for place in range(len(ways))]
     return dict(zip(names, ways, strict=True))
 
 
-def _metric_names(path: Path, study: int) -> list[str]:
-    """Return the names of the objectives; empty if there are none."""
-    found = _query(path, f"SELECT name FROM sqlite_master WHERE name = '{OPTIONAL_TABLE}'")
-    sql = (
-        f"SELECT value_json FROM {OPTIONAL_TABLE} WHERE study_id = ? AND key = 'study:metric_names'"
-    )
-    for (text,) in _query(path, sql, study) if found else []:
-        names = json.loads(text)
-        if isinstance(names, list) and all(isinstance(name, str) and name for name in names):
-            return names
-    return []
-
-
-def _study(path: Path, study: int, name: str) -> Imported:
-    objectives = _objectives(path, study)
-    sql = "SELECT trial_id, state FROM trials WHERE study_id = ? ORDER BY number"
-    rows = _query(path, sql, study)
-    ended = {trial: STATUS_OF_STATE[state] for trial, state in rows if state in STATUS_OF_STATE}
-    parameters, configs = _parameters(path, study)
-    space = Space(dict(parameters))
-    curves = _curves(path, study)
-    steps = [step for curve in curves.values() for step, _ in curve]
+def _study(groups: Groups, study: int, name: str) -> Imported:
+    objectives = _objectives(groups, study)
+    rows = sorted(groups["trials"][study], key=itemgetter(1))
+    ended = {row[0]: STATUS_OF_STATE[row[3]] for row in rows if row[3] in STATUS_OF_STATE}
+    numbers = sorted(row[0] for row in rows)
+    parameters, configs = _parameters(groups, name, numbers)
+    curves = _curves(groups, numbers)
+    steps = [step for curve in curves.values() for step in curve]
     budget = Budget("step", 1, max(steps)) if steps and max(steps) > 1 else None
-    values = _values(path, study, tuple(objectives))
     trials = []
     for trial, status in ended.items():
-        curve: dict[float, Value] = dict(curves.get(trial, ())) if budget is not None else {}
-        if status == "completed" and trial in values:
-            curve[1.0 if budget is None else max(curve, default=budget.maximum)] = values[trial]
+        curve: dict[float, Value] = {} if budget is None else {**curves.get(trial, {})}
+        value = _value_of(groups["trial_values"].get(trial, ()), tuple(objectives))
+        if status == "completed" and value is not None:
+            curve[1.0 if budget is None else max(curve, default=budget.maximum)] = value
         points = tuple((step, curve[step]) for step in sorted(curve))
         status = status if curve else "failed"
         trials.append(ImportedTrial(configs.get(trial, {}), points, status))
     left = len(rows) - len(ended)
     notes = (f"{left} trials that had not ended are left out",) if left else ()
-    return Imported(name, Problem(space, objectives, budget=budget), tuple(trials), notes)
-
-
-def _parameters(path: Path, study: int) -> tuple[dict[str, Parameter], dict[int, Config]]:
-    sql = (
-        "SELECT p.trial_id, p.param_name, p.param_value, p.distribution_json FROM trial_params p"
-        " JOIN trials t ON t.trial_id = p.trial_id WHERE t.study_id = ? ORDER BY p.trial_id,"
-        " p.param_id"
+    return Imported(
+        name, Problem(Space(dict(parameters)), objectives, budget=budget), tuple(trials), notes
     )
+
+
+def _parameters(
+    groups: Groups, study: str, numbers: Sequence[int]
+) -> tuple[dict[str, Parameter], dict[int, Config]]:
+    """Return the parameters of a study, and the configuration of each of its trials."""
     parameters: dict[str, Parameter] = {}
     configs: dict[int, Config] = {}
-    for trial, name, value, text in _query(path, sql, study):
-        distribution = json.loads(text)
-        # The latest distribution wins.
-        parameters[name] = parameter_of(name, distribution)
-        configs.setdefault(trial, {})[name] = _value(distribution, float(value))
+    for trial in numbers:
+        rows = sorted(groups["trial_params"].get(trial, ()), key=itemgetter(0))
+        for _, _, name, value, text in rows:
+            distribution = json.loads(text)
+            # The latest distribution wins.
+            parameters[name] = parameter_of(name, distribution)
+            configs.setdefault(trial, {})[name] = _value(distribution, float(value))
     if not parameters:
-        raise StudyError(
-            f"the Optuna study number {study} in {str(path)!r} has no trial with parameters"
-        )
+        raise StudyError(f"the Optuna study {study!r} has no trial with parameters")
     normal = {
         trial: {name: _normal(name, parameters[name], value) for name, value in config.items()}
         for trial, config in configs.items()
@@ -229,33 +237,23 @@ def _value(distribution: OptunaDistribution, stored: float) -> Scalar:
     return int(stored) if kind.startswith("Int") else stored
 
 
-def _values(path: Path, study: int, objectives: tuple[str, ...]) -> dict[int, Value]:
-    """Return the results by trial: a number, or all by name with several objectives; a trial with a
-    value that is not finite has none."""
-    sql = (
-        "SELECT v.trial_id, v.value FROM trial_values v JOIN trials t ON t.trial_id = v.trial_id"
-        " WHERE t.study_id = ? ORDER BY v.objective"
-    )
-    found: dict[int, list[float]] = {}
-    for trial, value in _query(path, sql, study):
-        if is_finite(value):
-            found.setdefault(trial, []).append(float(value))
-    whole = {trial: row for trial, row in found.items() if len(row) == len(objectives)}
-    if len(objectives) == 1:
-        return {trial: row[0] for trial, row in whole.items()}
-    return {trial: dict(zip(objectives, row, strict=True)) for trial, row in whole.items()}
+def _value_of(rows: Sequence[Row], objectives: tuple[str, ...]) -> Value | None:
+    """Return the result of a trial: a number, or all by name with several objectives; None with a
+    value that is missing or not finite."""
+    row = [float(value) for _, _, value in sorted(rows, key=itemgetter(1)) if is_finite(value)]
+    if len(row) != len(objectives):
+        return None
+    return row[0] if len(row) == 1 else dict(zip(objectives, row, strict=True))
 
 
-def _curves(path: Path, study: int) -> dict[int, list[tuple[float, float]]]:
-    sql = (
-        "SELECT v.trial_id, v.step, v.intermediate_value FROM trial_intermediate_values v "
-        "JOIN trials t ON t.trial_id = v.trial_id WHERE t.study_id = ? ORDER BY v.trial_id, v.step"
-    )
-    rows = [row for row in _query(path, sql, study) if is_finite(row[2])]
-    first = min((step for _, step, _ in rows), default=1)
-    found: dict[int, list[tuple[float, float]]] = {}
+def _curves(groups: Groups, numbers: Sequence[int]) -> dict[int, dict[float, float]]:
+    """Return the intermediate values of trials by step, counted from 1."""
+    table = groups["trial_intermediate_values"]
+    rows = [row for trial in numbers for row in table.get(trial, ()) if is_finite(row[2])]
+    shift = max(0, 1 - min((step for _, step, _ in rows), default=1))
+    found: dict[int, dict[float, float]] = {}
     for trial, step, value in rows:
-        found.setdefault(trial, []).append((float(step + max(0, 1 - first)), float(value)))
+        found.setdefault(trial, {})[float(step + shift)] = float(value)
     return found
 
 
@@ -265,39 +263,7 @@ MAX_CONNECT_SECONDS = 10
 DIRECTIONS = ("NOT_SET", "MINIMIZE", "MAXIMIZE")
 STATES = ("RUNNING", "COMPLETE", "PRUNED", "FAIL", "WAITING")
 
-Cell = str | int | float | None
-Tables = dict[str, list[tuple[Cell, ...]]]
 Operation = Mapping[str, Json]
-
-
-@contextmanager
-def _database(tables: Mapping[str, Iterable[Sequence[Cell]]], source: str) -> Iterator[Path]:
-    """Yield an SQLite file with these rows; errors name the source."""
-    with TemporaryDirectory(prefix="scrimp-") as folder:
-        path = Path(folder) / "optuna.db"
-        connection = sqlite3.connect(path)
-        try:
-            for table, columns in COLUMNS.items():
-                connection.execute(f"CREATE TABLE {table} ({', '.join(columns)})")
-                places = ", ".join("?" * len(columns))
-                rows = tables.get(table, ())
-                connection.executemany(f"INSERT INTO {table} VALUES ({places})", rows)
-            connection.commit()
-        except (sqlite3.Error, OverflowError) as error:
-            raise StudyError(f"{source!r} holds what Optuna does not write: {error}") from None
-        finally:
-            connection.close()
-        try:
-            yield path
-        except StudyError as error:
-            raise StudyError(str(error).replace(str(path), source)) from None
-
-
-@contextmanager
-def postgres_tables(url: str) -> Iterator[Path]:
-    """Yield the studies in an Optuna PostgreSQL database as an SQLite file."""
-    with _database(read_tables(url, COLUMNS), without_secrets(url)) as path:
-        yield path
 
 
 def is_journal(path: Path) -> bool:
@@ -310,10 +276,9 @@ def is_journal(path: Path) -> bool:
         return False
 
 
-@contextmanager
-def journal_tables(path: Path) -> Iterator[Path]:
-    """Yield the studies in a journal as an SQLite file. A truncated last line is ignored; raises
-    `StudyError` for any other invalid line."""
+def journal_tables(path: Path) -> Tables:
+    """Return the tables that the operations in a journal result in. A truncated last line is ignored;
+    raises `StudyError` for any other invalid line."""
     lines = text_of(path).split("\n")
     journal = _Journal()
     for number, line in enumerate(lines, 1):
@@ -327,8 +292,7 @@ def journal_tables(path: Path) -> Iterator[Path]:
             raise StudyError(
                 f"line {number} of the journal {str(path)!r} cannot be read: {shortened(error)}"
             ) from None
-    with _database(journal.tables(), str(path)) as database:
-        yield database
+    return journal.tables()
 
 
 class _Journal:
@@ -339,7 +303,7 @@ class _Journal:
         self._begun = 0
         self._of: list[int] = []  # trial -> study
         self._states: list[str] = []
-        self._rows: Tables = {table: [] for table in COLUMNS}
+        self._rows: dict[str, list[Row]] = {table: [] for table in COLUMNS}
         self._values: dict[int, list[Json]] = {}
 
     def apply(self, operation: Operation) -> None:
@@ -454,9 +418,7 @@ WHERE relname = ANY (%s) AND relkind = 'r' AND NOT relrowsecurity ORDER BY numbe
 policies, which would run code of their owner, are left out."""
 
 
-def read_tables(
-    url: str, columns: Mapping[str, Sequence[str]]
-) -> dict[str, list[tuple[Cell, ...]]]:
+def read_tables(url: str, columns: Mapping[str, Sequence[str]]) -> dict[str, list[Row]]:
     """Read the named columns of the named tables in one read-only transaction; a missing table has
     no rows.
 

@@ -9,7 +9,7 @@ import pytest
 
 import scrimp
 from scrimp.errors import StudyError
-from scrimp.formats.optuna_file import is_optuna, parameter_of, read_optuna
+from scrimp.formats.optuna_file import is_sqlite, parameter_of, read_optuna, sqlite_tables
 from scrimp.formats.result_folders import ImportedTrial
 
 TABLES = """
@@ -84,8 +84,8 @@ def database(tmp_path: Path) -> Path:
 
 
 def test_studies_of_one_objective_are_read(database: Path) -> None:
-    assert is_optuna(database)
-    plain, curves = read_optuna(database)
+    assert is_sqlite(database)
+    plain, curves = read_optuna(sqlite_tables(database), "")
     problem = plain.problem
     assert (plain.name, problem.direction, problem.budget) == ("plain", "maximize", None)
     assert problem.space == scrimp.Space(
@@ -160,10 +160,10 @@ def test_unknown_distributions_and_other_databases_are_refused(tmp_path: Path) -
         connection.execute("CREATE TABLE t (x)")
     connection.close()
     with pytest.raises(StudyError, match="is an SQLite database, but not one of Optuna's"):
-        is_optuna(other)
+        sqlite_tables(other)
     text = tmp_path / "a.csv"
     text.write_text("x,value\n")
-    assert not is_optuna(text)
+    assert not is_sqlite(text)
 
 
 def test_values_lie_on_the_grid_as_one_would_write_them(database: Path) -> None:
@@ -180,7 +180,7 @@ def test_values_lie_on_the_grid_as_one_would_write_them(database: Path) -> None:
             [(1, 3 * 0.1, step), (2, 0.25, step)],
         )
     connection.close()
-    study = read_optuna(database)[0]
+    study = read_optuna(sqlite_tables(database), "")[0]
     problem, trials = study.problem, study.trials
     assert problem.space["x"] == scrimp.Float(0, 1, step=0.1)
     assert [trial.config["x"] for trial in trials[:2]] == [
@@ -214,7 +214,7 @@ def test_a_study_of_two_objectives_is_read_whole(database: Path, named: bool) ->
                 (json.dumps(names),),
             )
     connection.close()
-    study = read_optuna(database)[2]
+    study = read_optuna(sqlite_tables(database), "")[2]
     problem, trials = study.problem, study.trials
     assert dict(problem.metrics) == dict(zip(names, ("minimize", "maximize"), strict=True))
     values = dict(zip(names, (0.5, 3.0), strict=True))

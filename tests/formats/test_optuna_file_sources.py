@@ -120,7 +120,7 @@ def test_studies_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
     rows["trials"] = [(7, 0, 1, "COMPLETE")]
     rows["trial_params"] = [(1, 7, "lr", 0.5, LR)]
     rows["trial_values"] = [(7, 0, 0.25)]
-    monkeypatch.setattr("scrimp.formats.optuna_file.read_tables", lambda url, columns: rows)
+    monkeypatch.setattr("scrimp.formats.imports.read_tables", lambda url, columns: rows)
     (study,) = read_server("postgresql://ann:secret@db.example/optuna")
     assert study.name == "served" and study.trials[0].config == {"lr": 0.5}
     rows["studies"] = []
