@@ -17,7 +17,7 @@ import numpy as np
 from scrimp.checkpoint_selection.recommendation import Recommendation
 from scrimp.checkpoint_selection.score_files import read_scores
 from scrimp.checkpoint_selection.score_table import ScoreTable
-from scrimp.checkpoint_selection.selector import Selector, SelectorSettings
+from scrimp.checkpoint_selection.selector import Selector
 from scrimp.threads import one_thread
 
 WIDTH_90 = 1.645
@@ -30,16 +30,9 @@ def noisy(full: ScoreTable, error: float, seed: int) -> ScoreTable:
     return replace(full, scores=full.scores + error * draws, errors=np.full(full.shape, error))
 
 
-def answers(
-    seen: ScoreTable, settings: SelectorSettings, shares: list[float]
-) -> list[Recommendation]:
+def answers(seen: ScoreTable, selector: Selector, shares: list[float]) -> list[Recommendation]:
     """Return the recommendation at each share of the cells, chosen one by one; all are told at 1."""
-    selector, rng, memory, found = (
-        Selector(settings),
-        np.random.default_rng(settings.seed),
-        None,
-        [],
-    )
+    rng, memory, found = np.random.default_rng(selector.seed), None, []
     table = replace(seen, scores=np.full(seen.shape, np.nan), errors=np.full(seen.shape, np.nan))
     for share in shares:
         table = seen if share == 1.0 else table
@@ -68,9 +61,9 @@ def main() -> None:
         for used in (True, False):
             rows = []
             for seed in range(options.seeds):
-                settings = SelectorSettings(seed=seed, stderr=used)
+                selector = Selector(seed=seed, stderr=used)
                 with one_thread():
-                    found = answers(noisy(full, options.error, seed), settings, shares)
+                    found = answers(noisy(full, options.error, seed), selector, shares)
                 for answer in found:
                     true = float(truth[full.checkpoints.index(answer.checkpoint)])
                     assert answer.expected_score is not None and answer.standard_error is not None

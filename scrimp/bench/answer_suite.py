@@ -43,7 +43,7 @@ from scrimp.checkpoint_selection.answer_files import read_answers
 from scrimp.checkpoint_selection.question_race import QuestionRace
 from scrimp.checkpoint_selection.race_posterior import RacePosterior, race_posterior
 from scrimp.checkpoint_selection.score_table import ScoreTable
-from scrimp.checkpoint_selection.selector import Selector, SelectorSettings
+from scrimp.checkpoint_selection.selector import Selector
 from scrimp.errors import TableError
 from scrimp.json_values import Json
 from scrimp.surrogates.surrogate import Array
@@ -222,7 +222,7 @@ def _cells(table: AnswerTable, budget: float, seed: int) -> Found:
         list(range(len(table.correct))), names, ordered=table.ordered, costs=costs
     )
     planned = max(int(budget / np.mean(table.sizes)), 1)
-    selector = Selector(SelectorSettings(method="kg", seed=seed, planned=planned))
+    selector = Selector(seed=seed, planned=planned)
     rng, means, memory, spent = np.random.default_rng([seed, 2]), table.means, None, 0.0
     while True:
         decision = selector.decide(scores, [], rng, 1, memory)

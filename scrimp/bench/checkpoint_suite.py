@@ -45,7 +45,7 @@ from scrimp.checkpoint_selection.methods import find_method
 from scrimp.checkpoint_selection.recommendation import Recommendation
 from scrimp.checkpoint_selection.score_files import read_scores
 from scrimp.checkpoint_selection.score_table import Mask, ScoreTable
-from scrimp.checkpoint_selection.selector import Selector, SelectorSettings
+from scrimp.checkpoint_selection.selector import Selector
 from scrimp.errors import TableError
 from scrimp.json_values import Json
 from scrimp.methods.named_methods import read_method
@@ -115,11 +115,11 @@ def replay_table(
     for share in shares:
         budget = _budget(full, share)
         # A table is replayed exactly, so its scores have no sampling error.
-        settings = SelectorSettings(asked.name, seed, budget, stderr=False, options=asked.settings)
+        selector = Selector(find_method(asked.name, asked.settings), seed, budget, stderr=False)
         # Another share gives stride another set of evenly spaced checkpoints.
         if method == "stride":
             progress.table = _emptied(full)
-        answer = _spend(Selector(settings), progress, full, budget, rng)
+        answer = _spend(selector, progress, full, budget, rng)
         taken, second = (
             full.checkpoints.index(each) for each in (answer.checkpoint, answer.underlying)
         )

@@ -27,7 +27,7 @@ from scrimp.checkpoint_selection.answer_book import Array, Questions
 from scrimp.checkpoint_selection.question_policy import checked_answers
 from scrimp.checkpoint_selection.score_table import Checkpoint
 from scrimp.checks import is_whole
-from scrimp.errors import ReportError, StudyError
+from scrimp.errors import StudyError
 
 BETS = np.array([0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 0.9])
 """Sizes of the bets, as shares of the largest that cannot lose everything."""
@@ -171,11 +171,6 @@ def _ask(
             asked = [question for of, question in new if of == task]
             if asked:
                 given = checked_answers(evaluate(checkpoint, name, asked), asked, checkpoint, name)
-                if given.values.min() < 0.0 or given.values.max() > 1.0:
-                    raise ReportError(
-                        f"an answer of {checkpoint!r} to {name!r} is {given.values.max():g}; scores"
-                        " must be between 0 and 1 to bound the error"
-                    )
                 own |= {(task, q): float(v) for q, v in zip(asked, given.values, strict=True)}
         scores.append(own)
     known |= {pair: scores[0][pair] - scores[1][pair] for pair in new}

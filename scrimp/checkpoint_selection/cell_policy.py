@@ -2,10 +2,10 @@
 
 A selection is a study whose configurations are cells, ``{"checkpoint": 2000, "task": "mmlu"}``,
 each with a budget of one. The space lists checkpoints and tasks, the record of the method has the
-rest (costs, weights, ...), and `CellStopRule` says when it ends. Leases, lost workers, numbered
+rest (costs, weights, ...), and `StopSettings` say when it ends. Leases, lost workers, numbered
 decisions and replay are therefore those of any study.
 
-    rule = CellStopRule(share=0.1, loss=0.001)
+    rule = checked_stop(StopSettings(share=0.1, loss=0.001))
     stop_reason(rule, table, LossCheck(cells=120, loss=0.0004), [LossCheck(105, 0.0005)])
 
 A ``loss`` in a rule is the expected loss of the recommendation. Small losses are stated too small
@@ -13,29 +13,32 @@ on real tables, because chosen cells flatter the model that chose them. So twice
 below the threshold, at two checks with a tenth more cells between them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from scrimp.checkpoint_selection.question_policy import (
+    SelectionSettings,
+    cells_of_space,
     decide_questions,
     is_race,
     question_scores,
     recommend_race,
+    recorded_settings,
 )
 from scrimp.checkpoint_selection.score_table import LARGEST_SCORE, Checkpoint, Entry, ScoreTable
 from scrimp.checkpoint_selection.selection_numbers import NUMBERS
 from scrimp.errors import MethodError, StudyError
-from scrimp.json_values import JsonObject, Scalar
 from scrimp.methods.policy import Decision, Policy, Start
 from scrimp.schedulers.scheduler import Finish, Wait
 from scrimp.space.parameter import Categorical
 from scrimp.space.space import Space
 from scrimp.study_log.decision_record import DecisionRecord, Fit, LossCheck
 from scrimp.study_log.history import History
+from scrimp.study_log.limits import StopSettings
 from scrimp.study_log.trial import Trial
 from scrimp.threads import one_thread
 
@@ -51,30 +54,24 @@ GRID = "grid"
 """The name under which a selection records the fit of its model."""
 
 
-@dataclass(frozen=True)
-class CellStopRule:
-    """A stop rule: a ``share`` of all cells, a ``budget`` of cost, an expected ``loss`` in units of
-    the score, or a ``loss_per_cost`` of the cells that remain.
+def checked_stop(rule: StopSettings) -> StopSettings:
+    """Return a stop rule; raise `MethodError` unless its limits are above zero, and a share at most
+    the whole table.
 
-    The first that is met ends the selection; without any it ends when every cell is measured.
+    The first limit that is met ends the selection: a ``share`` of all cells, a ``budget`` of cost,
+    an expected ``loss`` in units of the score, or a ``loss_per_cost`` of the cells that remain.
+    Without any it ends when every cell is measured.
     """
-
-    share: float | None = None
-    budget: float | None = None
-    loss: float | None = None
-    loss_per_cost: float | None = None
-
-    def __post_init__(self) -> None:
-        for name in ("share", "budget", "loss", "loss_per_cost"):
-            value = getattr(self, name)
-            if value is not None and not value > 0.0:
-                raise MethodError(f"{name} is {value}; it must be above zero")
-        if self.share is not None and self.share > 1.0:
-            raise MethodError(f"share is {self.share}; it must be between 0 and 1, the whole table")
+    for name, value in msgspec.structs.asdict(rule).items():
+        if value is not None and not value > 0.0:
+            raise MethodError(f"{name} is {value}; it must be above zero")
+    if rule.share is not None and rule.share > 1.0:
+        raise MethodError(f"share is {rule.share}; it must be between 0 and 1, the whole table")
+    return rule
 
 
 def stop_reason(
-    rule: CellStopRule,
+    rule: StopSettings,
     table: ScoreTable,
     check: LossCheck | None,
     earlier: Sequence[LossCheck] = (),
@@ -107,35 +104,6 @@ def cell_space(checkpoints: tuple[Checkpoint, ...], tasks: tuple[str, ...]) -> S
     return Space(checkpoint=Categorical(checkpoints), task=Categorical(tasks))
 
 
-class QuestionSettings(TypedDict, total=False):
-    """The settings of a selection by question, in the same record."""
-
-    questions: Mapping[str, int]
-    load_cost: float
-    repeats: int
-    difficulty: Mapping[str, str]
-
-
-class SelectionSettings(QuestionSettings):
-    """The settings in the record of a selection's method; 0.1.0 did not write the last three."""
-
-    ordered: bool
-    weights: Mapping[str, float]
-    costs: Mapping[str, float]
-    scales: Mapping[str, float]
-    stderr: bool
-    tolerance: float
-    directions: NotRequired[Mapping[str, str]]
-    options: NotRequired[JsonObject]
-    groups: NotRequired[Mapping[str, Sequence[str]]]
-    answer: NotRequired[Literal["measured", "smooth"]]
-
-
-def recorded_settings(history: History) -> SelectionSettings:
-    """Return the settings that a selection was created with."""
-    return cast("SelectionSettings", history.method["settings"])
-
-
 def empty_table(
     checkpoints: tuple[Checkpoint, ...], tasks: tuple[str, ...], settings: SelectionSettings
 ) -> ScoreTable:
@@ -156,8 +124,7 @@ def empty_table(
 def score_table(history: History) -> ScoreTable:
     """Return the scores so far, the latest of each cell; a score beyond `LARGEST_SCORE` counts as
     failed."""
-    space = history.problem.space
-    table = empty_table(_checkpoints(space), _tasks(space), recorded_settings(history))
+    table = empty_table(*cells_of_space(history.problem.space), recorded_settings(history))
     if is_race(history):
         return table.with_scores(question_scores(history), replacing=True)
     scores: dict[tuple[Checkpoint, str], Entry] = {}
@@ -186,27 +153,19 @@ def pending_cells(history: History) -> list[tuple[Checkpoint, str]]:
     return [cell_of(trial) for trial in history.with_status("running", "stale")]
 
 
-def stop_rule(history: History) -> CellStopRule:
-    """Return the recorded stop rule."""
-    stop = history.limits.stop
-    return CellStopRule() if stop is None else CellStopRule(**msgspec.structs.asdict(stop))
-
-
 def selector_of(history: History) -> "Selector":
     """Return the selector of a selection's recorded settings."""
-    from scrimp.checkpoint_selection.selector import Selector, SelectorSettings
+    from scrimp.checkpoint_selection.methods import find_method
+    from scrimp.checkpoint_selection.selector import Selector
 
     settings = recorded_settings(history)
     return Selector(
-        SelectorSettings(
-            method=str(history.method["name"]),
-            seed=history.problem.seed,
-            planned=_planned(history, stop_rule(history)),
-            stderr=settings["stderr"],
-            tolerance=settings["tolerance"],
-            options=settings.get("options") or {},
-            answer=settings.get("answer", "measured"),
-        )
+        find_method(str(history.method["name"]), settings.get("options")),
+        seed=history.problem.seed,
+        planned=_planned(history),
+        stderr=settings["stderr"],
+        tolerance=settings["tolerance"],
+        answer=settings.get("answer", "measured"),
     )
 
 
@@ -223,7 +182,7 @@ def believed_means(history: History, refit: bool = True) -> "RowMeans | None":
     """Return the posterior of the row means; None without a model or without a score. With
     ``refit`` hyperparameters are fitted to all scores, otherwise they are those of the decisions."""
     selector = selector_of(history)
-    growth = 1.0 if refit else selector.settings.refit
+    growth = 1.0 if refit else selector.refit
     with one_thread():
         return selector.believe(score_table(history), _memory(history), growth)
 
@@ -288,10 +247,8 @@ class CellPolicy(Policy):
         ending, _ = _ending(history)
         if ending is not None:
             return Decision(ending)
-        space = history.problem.space
-        return Decision(
-            Start({name: _choices(space, name)[0] for name in ("checkpoint", "task")}, 1.0)
-        )
+        checkpoints, tasks = cells_of_space(history.problem.space)
+        return Decision(Start({"checkpoint": checkpoints[0], "task": tasks[0]}, 1.0))
 
 
 def ended_reason(history: History) -> str:
@@ -305,7 +262,7 @@ def _ending(history: History) -> tuple[Wait | Finish | None, tuple[LossCheck, ..
     if a check is due."""
     table = score_table(history)
     pending = [table.cell(*cell) for cell in pending_cells(history)]
-    rule, selector = stop_rule(history), selector_of(history)
+    rule, selector = history.limits.stop or StopSettings(), selector_of(history)
     handed_out = table.with_failures(table.label(cell) for cell in pending)
     reason = stop_reason(rule, handed_out, None)
     if reason is None and not selector.has_more(table, pending):
@@ -344,29 +301,14 @@ def _memory(history: History) -> Fit | None:
     return (history.recorded.fit or {}).get(GRID)
 
 
-def _choices(space: Space, name: str) -> tuple[Scalar, ...]:
-    parameter = space[name]
-    assert isinstance(parameter, Categorical)
-    return tuple(parameter.choices)
-
-
-def _checkpoints(space: Space) -> tuple[Checkpoint, ...]:
-    return tuple(choice for choice in _choices(space, "checkpoint") if choice is not None)
-
-
-def _tasks(space: Space) -> tuple[str, ...]:
-    return tuple(map(str, _choices(space, "task")))
-
-
-def _planned(history: History, rule: CellStopRule) -> int | None:
+def _planned(history: History) -> int | None:
     """Return the total number of cells that the stop rule allows, if it says."""
-    space, costs = history.problem.space, recorded_settings(history)["costs"]
-    tasks = _tasks(space)
+    space, rule = history.problem.space, history.limits.stop or StopSettings()
+    tasks, costs = cells_of_space(space)[1], recorded_settings(history)["costs"]
     plans = []
     if rule.share is not None:
         plans.append(max(round(rule.share * space.size), 1))
     if rule.budget is not None:
-        plans.append(
-            max(int(rule.budget * len(tasks) / sum(costs.get(task, 1.0) for task in tasks)), 1)
-        )
+        row = sum(costs.get(task, 1.0) for task in tasks)
+        plans.append(max(int(rule.budget * len(tasks) / row), 1))
     return min(plans, default=None)

@@ -39,7 +39,6 @@ from scrimp.checkpoint_selection.selection_numbers import NUMBERS
 from scrimp.checkpoint_selection.task_grid_algebra import Index
 from scrimp.checkpoint_selection.task_grid_models import (
     Coregional,
-    CoregionalDiagonal,
     GridModel,
     RowEffects,
     SharedCurve,
@@ -279,7 +278,7 @@ def find_method(name: str, settings: JsonObject | None = None) -> SelectionMetho
     """Return the method of this name with these settings; "auto" is the default method.
 
     >>> find_method("ei-icm", {"rank": "full", "coordinate": "log"}).model
-    CoregionalDiagonal(rank='full', diagonal=False)
+    Coregional(rank='full', diagonal=False)
     """
     # Papers write EI-ICM.
     name = name.lower()
@@ -318,15 +317,14 @@ def _settings_of(method: SelectionMethod) -> tuple[str, ...]:
 
 
 def _coregional(rank: Json = 2, diagonal: Json = False) -> GridModel:
-    """Return the coregionalisation model with this task matrix; a low rank alone has the faster
-    algebra."""
-    if not is_whole(rank, 1) and rank != "full":
-        raise MethodError(f"rank is {rank!r}; it must be a whole number of at least 1, or 'full'")
+    """Return the coregionalisation model with this task matrix."""
     if not isinstance(diagonal, bool):
         raise MethodError(f"diagonal is {diagonal!r}; it must be true or false")
+    if rank == "full":
+        return Coregional("full", diagonal)
     if not is_whole(rank, 1):
-        return CoregionalDiagonal("full", diagonal)
-    return CoregionalDiagonal(rank, diagonal) if diagonal else Coregional(rank)
+        raise MethodError(f"rank is {rank!r}; it must be a whole number of at least 1, or 'full'")
+    return Coregional(rank, diagonal)
 
 
 def positions(table: ScoreTable, coordinate: str, between: Array | None = None) -> Array:

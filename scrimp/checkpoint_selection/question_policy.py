@@ -12,7 +12,7 @@ import binascii
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, NotRequired, TypedDict, cast
 
 import numpy as np
 
@@ -21,9 +21,11 @@ from scrimp.checkpoint_selection.question_race import NUMBERS, Part, QuestionRac
 from scrimp.checkpoint_selection.score_table import Checkpoint
 from scrimp.errors import ReportError, StudyError
 from scrimp.executors.live_trial import LiveTrial
+from scrimp.json_values import JsonObject
 from scrimp.methods.policy import Decision, Start
 from scrimp.schedulers.scheduler import Finish, Resume, Wait
 from scrimp.space.parameter import Categorical
+from scrimp.space.space import Space
 from scrimp.study_log.decision_record import AskedInRound, DecisionRecord
 from scrimp.study_log.events import Ended, Event, Reported, Retried
 from scrimp.study_log.fold import Fold
@@ -212,7 +214,7 @@ def race_of(history: History) -> tuple[RaceFold, RaceState]:
     same answers; this is the first that has not ended. A share limits the answers, a budget also the
     loads."""
     stop = history.limits.stop or StopSettings()
-    settings, load = race_settings(history), _recorded(history)["load_cost"]
+    settings, load = race_settings(history), recorded_settings(history)["load_cost"]
     answers = math.inf if stop.share is None else stop.share * settings.total
     if stop.budget is not None and stop.budget < answers:
         return _at_budget(history, replace(settings, load=load), stop.budget, load)
@@ -241,38 +243,51 @@ def _at_budget(
     return fold, history.derive(fold)
 
 
-class RaceSettings(TypedDict):
-    """The settings of a race in the record of a selection's method, by task."""
+class SelectionSettings(TypedDict):
+    """The settings of a selection, in the record of its method; those by name are by task."""
 
     ordered: bool
-    questions: Mapping[str, int]
     weights: Mapping[str, float]
     costs: Mapping[str, float]
-    directions: Mapping[str, str]
-    load_cost: float
+    scales: Mapping[str, float]
+    stderr: bool
+    tolerance: float
+    directions: NotRequired[Mapping[str, str]]
+    options: NotRequired[JsonObject]
+    groups: NotRequired[Mapping[str, Sequence[str]]]
+    answer: NotRequired[Literal["measured", "smooth"]]
+    questions: NotRequired[Mapping[str, int]]
+    load_cost: NotRequired[float]
     repeats: NotRequired[int]
     difficulty: NotRequired[Mapping[str, str]]
 
 
-def _recorded(history: History) -> RaceSettings:
-    return cast("RaceSettings", history.method["settings"])
+def recorded_settings(history: History) -> SelectionSettings:
+    """Return the settings that a selection was created with."""
+    return cast("SelectionSettings", history.method["settings"])
+
+
+def cells_of_space(space: Space) -> tuple[tuple[Checkpoint, ...], tuple[str, ...]]:
+    """Return the checkpoints and the tasks, whose combinations are the configurations of a space."""
+    rows, columns = space["checkpoint"], space["task"]
+    assert isinstance(rows, Categorical) and isinstance(columns, Categorical)
+    checkpoints = tuple(choice for choice in rows.choices if choice is not None)
+    return checkpoints, tuple(map(str, columns.choices))
 
 
 def race_settings(history: History) -> RaceFold:
     """Return the settings of a race as they are recorded, without its budget."""
-    settings, space = _recorded(history), history.problem.space
-    checkpoint, task = space["checkpoint"], space["task"]
-    assert isinstance(checkpoint, Categorical) and isinstance(task, Categorical)
-    tasks = tuple(map(str, task.choices))
+    settings = recorded_settings(history)
+    checkpoints, tasks = cells_of_space(history.problem.space)
     levels = settings.get("difficulty") or {}
-    weights, costs, directions = settings["weights"], settings["costs"], settings["directions"]
+    directions = settings.get("directions", {})
     return RaceFold(
-        checkpoints=tuple(choice for choice in checkpoint.choices if choice is not None),
+        checkpoints=checkpoints,
         tasks=tasks,
         questions=Questions(
             sizes=tuple(int(settings["questions"][name]) for name in tasks),
-            weights=tuple(float(weights.get(name, 1.0)) for name in tasks),
-            costs=tuple(float(costs.get(name, 1.0)) for name in tasks),
+            weights=tuple(float(settings["weights"].get(name, 1.0)) for name in tasks),
+            costs=tuple(float(settings["costs"].get(name, 1.0)) for name in tasks),
             repeats=settings.get("repeats", 1),
             difficulty=tuple(levels.get(name, "") for name in tasks) if levels else (),
         ),
@@ -376,7 +391,7 @@ def stated(history: History, fold: RaceFold, race: QuestionRace) -> "RacePosteri
     from scrimp.checkpoint_selection.race_posterior import race_posterior
 
     with one_thread():
-        return race_posterior(race, _recorded(history)["ordered"])
+        return race_posterior(race, recorded_settings(history)["ordered"])
 
 
 def recommend_race(history: History) -> "Recommendation":

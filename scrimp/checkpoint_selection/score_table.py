@@ -4,7 +4,7 @@
     table = table.with_score(200, "mmlu", 0.61, stderr=0.01)
     table.seen.sum()                                                    # 1
 
-A table is a frozen value: `with_score`, `with_failure` and `with_checkpoints` return new ones. Scores
+A table is a frozen value: `with_score`, `with_failures` and `with_checkpoints` return new ones. Scores
 are kept as told, in any units. Higher is better, except in tasks with the direction "minimize":
 these have negative ``weights`` and ``scales``, and count with their negative in the mean and in the
 model. A cell is a pair (row, column) inside the package, (checkpoint, task) outside.
@@ -183,10 +183,6 @@ class ScoreTable:
             scores[cell], failed[cell] = score, False
             errors[cell] = np.nan if stderr is None else stderr
         return replace(self, scores=scores, errors=errors, failed=failed)
-
-    def with_failure(self, checkpoint: Checkpoint, task: str) -> "ScoreTable":
-        """Return the table with a failed cell; a score told before stays."""
-        return self.with_failures([(checkpoint, task)])
 
     def with_failures(self, cells: Iterable[tuple[Checkpoint, str]]) -> "ScoreTable":
         """Return the table with several failed cells; scores told before stay."""

@@ -14,23 +14,22 @@ A selection is stored, resumed and shared between processes like any study, in t
 import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, SupportsFloat, TypeAlias, overload
 
 from scrimp.checkpoint_selection.cell_policy import (
     CellPolicy,
-    CellStopRule,
     cell_of,
     cell_space,
+    checked_stop,
     correlations,
     ended_reason,
     pending_cells,
     posterior,
     recommendation,
     score_table,
-    stop_rule,
 )
 from scrimp.checkpoint_selection.question_policy import (
     QuestionEvaluation,
@@ -238,10 +237,9 @@ class Selection(Logged):
             loss: Expected loss, in units of the score.
             loss_per_cost: Expected loss per unit of remaining cost.
         """
-        rule = CellStopRule(share, budget, loss, loss_per_cost)
-        if stop_rule(self._ledger.refresh()) != rule:
-            stop = StopSettings(**asdict(rule))
-            self._ledger.append([StudyChanged(stop=stop, time=wall_clock())])
+        rule = checked_stop(StopSettings(share, budget, loss, loss_per_cost))
+        if (self._ledger.refresh().limits.stop or StopSettings()) != rule:
+            self._ledger.append([StudyChanged(stop=rule, time=wall_clock())])
 
     @overload
     def ask(self, count: None = None) -> Asked: ...

@@ -7,18 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, cast
 
 from scrimp.checkpoint_selection.answer_book import pack_levels
 from scrimp.checkpoint_selection.answer_files import KnownAnswers
-from scrimp.checkpoint_selection.cell_policy import (
-    QuestionSettings,
-    SelectionSettings,
-    cell_space,
-    empty_table,
-    recorded_settings,
-)
-from scrimp.checkpoint_selection.question_policy import RACE
+from scrimp.checkpoint_selection.cell_policy import cell_space, empty_table
+from scrimp.checkpoint_selection.question_policy import RACE, SelectionSettings, recorded_settings
 from scrimp.checkpoint_selection.score_files import trainer_checkpoints
 from scrimp.checkpoint_selection.score_table import Checkpoint
 from scrimp.checkpoint_selection.selection import METRIC, NO_QUESTIONS, Selection, plain_checkpoint
-from scrimp.checks import is_number, is_whole
+from scrimp.checks import is_finite, is_whole
 from scrimp.errors import StudyError
 from scrimp.json_values import Json, JsonObject, Scalar
 from scrimp.methods.named_methods import Method, read_method
@@ -124,7 +118,7 @@ def create_selection(  # noqa: PLR0913 - the front door: every argument is a key
         "scales": _plain(scales),
         "ordered": bool(ordered),
         "stderr": bool(use_stderr),
-        "tolerance": _tolerance(tolerance),
+        "tolerance": _not_negative("tolerance", tolerance, "in units of the score"),
         "directions": dict(directions or {}),
         "options": dict(asked.settings),
         "answer": answer,
@@ -134,7 +128,7 @@ def create_selection(  # noqa: PLR0913 - the front door: every argument is a key
     if answer not in ("measured", "smooth"):
         raise StudyError(f"answer is {answer!r}; it must be 'measured' or 'smooth'")
     if sizes:
-        settings = {**settings, **_by_question(sizes, load_cost, repeats, earlier)}
+        _add_questions(settings, sizes, load_cost, repeats, earlier)
     record: dict[str, Json] = {"name": asked.name, "settings": cast("JsonObject", settings)}
     labels = _labels(checkpoints)
     names = _task_names(tasks)
@@ -270,11 +264,16 @@ def _method(asked: Method, sizes: Mapping[str, int]) -> Method:
     return Method(find_method(asked.name, asked.settings).name, **asked.settings)
 
 
-def _by_question(
-    sizes: Mapping[str, int], load_cost: float, repeats: int, earlier: KnownAnswers | None
-) -> QuestionSettings:
-    """Return the settings of a selection by question."""
-    settings: QuestionSettings = {"questions": sizes, "load_cost": _load_cost(load_cost)}
+def _add_questions(
+    settings: SelectionSettings,
+    sizes: Mapping[str, int],
+    load_cost: float,
+    repeats: int,
+    earlier: KnownAnswers | None,
+) -> None:
+    """Add the settings of a selection by question."""
+    settings["questions"] = sizes
+    settings["load_cost"] = _not_negative("load_cost", load_cost, "in the unit of cost")
     if not is_whole(repeats, 1):
         raise StudyError(f"repeats is {repeats!r}; it must be a whole number of at least 1")
     if repeats > 1:
@@ -285,14 +284,11 @@ def _by_question(
             for task, size in sizes.items()
             if (levels := earlier.levels(task, size)) is not None
         }
-    return settings
 
 
-def _load_cost(value: float) -> float:
-    if not is_number(value) or not 0 <= value < float("inf"):
-        raise StudyError(
-            f"load_cost is {value!r}; it must be a number of at least 0, in the unit of cost"
-        )
+def _not_negative(name: str, value: float, unit: str) -> float:
+    if not is_finite(value) or value < 0:
+        raise StudyError(f"{name} is {value!r}; it must be a number of at least 0, {unit}")
     return float(value)
 
 
@@ -314,14 +310,6 @@ def _task_names(tasks: Sequence[str] | Mapping[str, int | None]) -> tuple[str, .
     if isinstance(tasks, str) or not all(isinstance(task, str) and task for task in tasks):
         raise StudyError(f"tasks is {tasks!r}; give a list of names")
     return tuple(tasks)
-
-
-def _tolerance(value: float) -> float:
-    if not is_number(value) or not 0 <= value < float("inf"):
-        raise StudyError(
-            f"tolerance is {value!r}; it must be a number of at least 0, in units of the score"
-        )
-    return float(value)
 
 
 def _plain(given: Mapping[str, float] | None) -> dict[str, float]:

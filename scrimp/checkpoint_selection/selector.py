@@ -1,6 +1,6 @@
 """The next cells to measure and the checkpoint to take, as pure functions of the scores so far.
 
-    selector = Selector(SelectorSettings(method="kg", seed=0))
+    selector = Selector(find_method("kg"), seed=0)
     decision = selector.decide(table, pending=[], rng=rng)         # cells, and a fit to record
     decision = selector.decide(later, [], rng, memory=decision.fit)
     selector.recommend(later).checkpoint
@@ -11,12 +11,17 @@ model is fitted from its prior.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from scrimp.checkpoint_selection.methods import SelectionMethod, find_method, positions, run_order
+from scrimp.checkpoint_selection.methods import (
+    METHODS,
+    SelectionMethod,
+    find_method,
+    positions,
+    run_order,
+)
 from scrimp.checkpoint_selection.recommendation import (
     Answer,
     Recommendation,
@@ -29,25 +34,8 @@ from scrimp.checkpoint_selection.selection_numbers import NUMBERS
 from scrimp.checkpoint_selection.task_grid import FittedTaskGrid, GridData, TaskGrid
 from scrimp.checkpoint_selection.task_grid_algebra import Index
 from scrimp.checkpoint_selection.task_grid_models import GridModel
-from scrimp.json_values import JsonObject
 from scrimp.study_log.decision_record import BestCell, FirstCell, Fit
 from scrimp.surrogates.surrogate import whole_at
-
-
-@dataclass(frozen=True)
-class SelectorSettings:
-    """``options``: settings of the method, such as {"coordinate": "log"}; ``planned``: the total
-    number of cells, which stride needs; ``stderr``: count the given standard errors; ``answer``: the
-    mean to maximise, see `Recommendation`."""
-
-    method: str = "kg"
-    seed: int = 0
-    planned: int | None = None
-    stderr: bool = True
-    refit: float = NUMBERS.refit_growth
-    tolerance: float = 0.002
-    answer: Answer = "measured"
-    options: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -62,14 +50,19 @@ class CellDecision:
 
 @dataclass(frozen=True)
 class Selector:
-    """The settings of a selection; it holds no scores."""
+    """The settings of a selection; it holds no scores.
 
-    settings: SelectorSettings = field(default_factory=SelectorSettings)
+    ``planned``: the total number of cells, which stride needs; ``stderr``: count the given standard
+    errors; ``answer``: the mean to maximise, see `Recommendation`.
+    """
 
-    @cached_property
-    def method(self) -> SelectionMethod:
-        """The method of these settings."""
-        return find_method(self.settings.method, self.settings.options)
+    method: SelectionMethod = METHODS["kg"]
+    seed: int = 0
+    planned: int | None = None
+    stderr: bool = True
+    refit: float = NUMBERS.refit_growth
+    tolerance: float = 0.002
+    answer: Answer = "measured"
 
     def decide(
         self,
@@ -130,21 +123,20 @@ class Selector:
             table = _reordered(table, self._tie_order(table))
         means = self.believe(table, memory)
         if means is None:
-            return recommend_measured(table, self.settings.tolerance, self.settings.stderr)
-        rng = np.random.default_rng([self.settings.seed, int(table.seen.sum())])
+            return recommend_measured(table, self.tolerance, self.stderr)
+        rng = np.random.default_rng([self.seed, int(table.seen.sum())])
         judge = None
         if self.method.judge and table.steps is not None:
-            other = replace(self.settings, method=self.method.judge, options={})
-            judge = Selector(other).believe(table)
-        tolerance, answer = self.settings.tolerance, self.settings.answer
-        return recommend_modelled(means, tolerance, rng, judge, answer)
+            other = replace(self, method=find_method(self.method.judge))
+            judge = other.believe(table)
+        return recommend_modelled(means, self.tolerance, rng, judge, self.answer)
 
     def _tie_order(self, table: ScoreTable) -> Index:
         """Return the rows in the order in which ties are broken: as listed, or at random if they
         have no order."""
         if table.steps is not None:
             return np.arange(table.shape[0])
-        return np.random.default_rng([self.settings.seed, 3]).permutation(table.shape[0])
+        return np.random.default_rng([self.seed, 3]).permutation(table.shape[0])
 
     def believe(
         self, table: ScoreTable, memory: Fit | None = None, growth: float = 1.0
@@ -176,7 +168,7 @@ class Selector:
         """Return the row means with cells under evaluation, and their fit."""
         model = self.method.grid_model(table)
         assert model is not None
-        fitted = self.fit(table, model, memory, self.settings.refit)
+        fitted = self.fit(table, model, memory, self.refit)
         means = RowMeans.of(table, fitted)
         for cell in busy:
             means = means.with_cell(cell)
@@ -203,9 +195,9 @@ class Selector:
 
     def _planned(self, table: ScoreTable, known: Mask, candidates: Mask) -> Cell | None:
         """Return the next cell of the start design, or of stride's whole checkpoints."""
-        rng = np.random.default_rng([self.settings.seed, 1])
+        rng = np.random.default_rng([self.seed, 1])
         if self.method.name == "stride":
-            design = _stride(table, self.settings.planned, rng)
+            design = _stride(table, self.planned, rng)
         else:
             tried = int((known | table.failed).sum())
             # No design is longer.
@@ -219,7 +211,7 @@ class Selector:
     def _data(self, table: ScoreTable) -> GridData:
         rows, columns = np.nonzero(table.seen)
         noise = None
-        if self.settings.stderr:
+        if self.stderr:
             noise = np.nan_to_num(np.square(table.errors[rows, columns]), nan=0.0)
         place = positions(table, self.method.coordinate)
         values = table.scores[rows, columns]

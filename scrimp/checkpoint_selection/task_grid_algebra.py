@@ -19,7 +19,7 @@ so no jitter is needed. Tasks are padded to the longest one (`GridCells`) and pr
 similar length: all of it is batched array code, and one long task does not slow down the others.
 
     cells = group_cells(rows, tasks, values, noise, task_count=3)
-    solution = solve_grid(GridPrior(shared, own, loadings, noise), cells)
+    solution = GridPrior(shared, own, loadings, noise).solve(cells)
     solution.mean()                                                   # (K, J)
 
 Woodbury's identity in this role: Rasmussen and Williams, Gaussian Processes for Machine Learning
@@ -96,8 +96,37 @@ class GridPrior:
     noise: Array  # (J,)
 
     def solve(self, cells: GridCells) -> "GridSolution":
-        """Return the posterior given the cells."""
-        return solve_grid(self, cells)
+        """Return the posterior given the cells, by the formulas above."""
+        size = len(self.own)
+        total = len(self.shared)
+        mask, rows, values = cells.mask, cells.rows, cells.values
+        inverse = np.zeros((*rows.shape, rows.shape[1]))
+        gain = np.zeros((total, total))
+        log_determinant = 0.0
+        for tasks, width in cells.groups:
+            part, log_part = _inverses(self, cells, tasks, width)
+            inverse[tasks, :width, :width] = part
+            gain += _weighted_scatter(rows[tasks, :width], part, self.loadings[tasks], size)
+            log_determinant += log_part
+        weighted = np.matmul(inverse, values[:, :, None])[:, :, 0]
+        projected = _gather(rows, weighted, self.loadings, size)
+        system = gain @ self.shared
+        system[np.arange(total), np.arange(total)] += 1.0
+        lu, pivots, info = lapack.dgetrf(system)
+        if info != 0 or not np.all(np.isfinite(lu)):
+            raise NumericalError(
+                "the grid model's matrix I + B G is singular: scores or settings are not finite numbers"
+            )
+        shared_weights = lapack.dgetrs(lu, pivots, projected)[0]
+        curves = (self.shared @ shared_weights).reshape(self.loadings.shape[1], size)
+        explained = (self.loadings @ curves)[np.arange(len(rows))[:, None], rows] * mask
+        residual = np.matmul(inverse, (values - explained)[:, :, None])[:, :, 0]
+        quadratic = float((values * weighted).sum() - projected @ (self.shared @ shared_weights))
+        determinant = log_determinant + float(np.log(np.abs(np.diag(lu))).sum())
+        value = 0.5 * (quadratic + determinant + float(mask.sum()) * np.log(2.0 * np.pi))
+        return GridSolution(
+            self, cells, inverse, gain, (lu, pivots), residual, shared_weights, value
+        )
 
     def between_tasks(self) -> Array:
         """Return E sum_k (f_kj - mean_j)(f_kj' - mean_j') (J, J), before any score."""
@@ -112,7 +141,7 @@ class GridPrior:
 
 @dataclass(frozen=True)
 class GridSolution:
-    """The posterior of one `GridPrior` given `GridCells`; made by `solve_grid`."""
+    """The posterior of one `GridPrior` given `GridCells`; made by `GridPrior.solve`."""
 
     prior: GridPrior
     cells: GridCells
@@ -240,7 +269,7 @@ class GridSolution:
             block = (
                 inverse - inverse @ known @ inverse - residual[:, :, None] * residual[:, None, :]
             )
-            own += 0.5 * _scatter(rows, block, size)
+            own += 0.5 * scatter(rows, block, size)
             noise[tasks] = 0.5 * np.einsum("jaa->j", block)
         return GridGradient(shared, own, by_loading, noise)
 
@@ -315,38 +344,6 @@ class GridCombination:
         return np.asarray(before(rows) - explained[:, 0, :])
 
 
-def solve_grid(prior: GridPrior, cells: GridCells) -> GridSolution:
-    """Condition the prior on the cells by the formulas above."""
-    size = len(prior.own)
-    total = len(prior.shared)
-    mask, rows, values = cells.mask, cells.rows, cells.values
-    inverse = np.zeros((*rows.shape, rows.shape[1]))
-    gain = np.zeros((total, total))
-    log_determinant = 0.0
-    for tasks, width in cells.groups:
-        part, log_part = _inverses(prior, cells, tasks, width)
-        inverse[tasks, :width, :width] = part
-        gain += _weighted_scatter(rows[tasks, :width], part, prior.loadings[tasks], size)
-        log_determinant += log_part
-    weighted = np.matmul(inverse, values[:, :, None])[:, :, 0]
-    projected = _gather(rows, weighted, prior.loadings, size)
-    system = gain @ prior.shared
-    system[np.arange(total), np.arange(total)] += 1.0
-    lu, pivots, info = lapack.dgetrf(system)
-    if info != 0 or not np.all(np.isfinite(lu)):
-        raise NumericalError(
-            "the grid model's matrix I + B G is singular: scores or settings are not finite numbers"
-        )
-    shared_weights = lapack.dgetrs(lu, pivots, projected)[0]
-    curves = (prior.shared @ shared_weights).reshape(prior.loadings.shape[1], size)
-    explained = (prior.loadings @ curves)[np.arange(len(rows))[:, None], rows] * mask
-    residual = np.matmul(inverse, (values - explained)[:, :, None])[:, :, 0]
-    quadratic = float((values * weighted).sum() - projected @ (prior.shared @ shared_weights))
-    determinant = log_determinant + float(np.log(np.abs(np.diag(lu))).sum())
-    value = 0.5 * (quadratic + determinant + float(mask.sum()) * np.log(2.0 * np.pi))
-    return GridSolution(prior, cells, inverse, gain, (lu, pivots), residual, shared_weights, value)
-
-
 def _inverses(prior: GridPrior, cells: GridCells, tasks: Index, width: int) -> tuple[Array, float]:
     """Return Q_j^-1 of a group of tasks (J', width, width), zero where padded, and the sum of their
     log determinants."""
@@ -371,7 +368,7 @@ def _inverses(prior: GridPrior, cells: GridCells, tasks: Index, width: int) -> t
     return inverse * pair, 2.0 * float(np.log(np.einsum("jaa->ja", factors)).sum())
 
 
-def _scatter(rows: Index, blocks: Array, size: int) -> Array:
+def scatter(rows: Index, blocks: Array, size: int) -> Array:
     """Return sum_j E_j' blocks_j E_j (K, K)."""
     place = (rows[:, :, None] * size + rows[:, None, :]).ravel()
     return np.asarray(
@@ -385,7 +382,7 @@ def _weighted_scatter(rows: Index, blocks: Array, loadings: Array, size: int) ->
     whole = np.empty((count, size, count, size))
     for p in range(count):
         for q in range(p + 1):
-            part = _scatter(rows, blocks * (loadings[:, p] * loadings[:, q])[:, None, None], size)
+            part = scatter(rows, blocks * (loadings[:, p] * loadings[:, q])[:, None, None], size)
             whole[p, :, q, :] = part
             whole[q, :, p, :] = part.T
     return whole.reshape(count * size, count * size)

@@ -15,9 +15,9 @@ tasks (`task_grid.ScoreUnits`).
                         ``rank`` curves, and their size is the output scale. Every task has loadings
                         to learn, so every task needs cells. Loadings have a standard normal prior;
                         without one, so many of them cannot be estimated.
-    CoregionalDiagonal  K_t = L L' + diag(v) of any rank up to the number of tasks: each task also
-                        has an own curve. The prior of a loading shrinks as 1 / sqrt(rank), so that
-                        more curves do not mean larger ones.
+                        With ``diagonal``, K_t = L L' + diag(v): each task also has an own curve.
+                        Then, and with ``rank="full"``, the prior of a loading shrinks as
+                        1 / sqrt(rank), so that more curves do not mean larger ones.
 
 Each task has noise sigma exp(d_j) with d_j ~ N(0, 0.3^2): most tasks have too few cells for more. In
 the coregional models all tasks have the same noise. The medians and spreads of the priors were set
@@ -240,86 +240,57 @@ def squared_exponential(positions: Array, length: float) -> tuple[Array, Array]:
     return correlation, square * correlation
 
 
-def _length_and_noise() -> tuple[Hyperparameter, Hyperparameter]:
-    noise = log_parameter("noise", 0.5, 1.0, (1e-2, 1e2))
-    return log_parameter("length", 0.4, 0.7, LENGTH_BOUNDS), noise
-
-
-def _loadings(columns: int, spread: float, task_count: int) -> list[Hyperparameter]:
-    bounds, prior = (-10.0, 10.0), Normal(0.0, spread)
-    return [
-        Hyperparameter(f"loading_{curve}", prior, bounds, "identity", size=task_count)
-        for curve in range(columns)
-    ]
-
-
 @dataclass(frozen=True)
 class Coregional(GridModel):
-    """K_x (x) L L' plus a level per task and one noise for all."""
-
-    rank: int = 2
-
-    def parameters(self, task_count: int) -> ParameterVector:
-        loadings = _loadings(min(self.rank, task_count), 1.0, task_count)
-        return ParameterVector((*_length_and_noise(), *loadings))
-
-    def start(self, task_count: int) -> Array:
-        """Return equal loadings on the first curve and small waves on the others."""
-        waves = _waves(min(self.rank, task_count), task_count)
-        return np.concatenate([self.parameters(task_count).initial[:2], waves])
-
-    def prior(
-        self, values: Array, positions: Array, task_count: int, level: float
-    ) -> tuple[GridPrior, PriorPullback]:
-        size = len(positions)
-        correlation, by_length = squared_exponential(positions, float(np.exp(values[0])))
-        loadings = values[2:].reshape(-1, task_count).T
-        rank = loadings.shape[1]
-        noise = np.full(task_count, float(np.exp(2.0 * values[1])))
-        shared = np.asarray(np.kron(np.eye(rank), correlation), np.float64)
-        prior = GridPrior(shared, np.full((size, size), level), loadings, noise)
-
-        def pull(gradient: GridGradient) -> Array:
-            blocks = np.einsum("pipk->ik", gradient.shared.reshape(rank, size, rank, size))
-            by_noise = float((2.0 * noise * gradient.noise).sum())
-            return np.concatenate(
-                [[float((blocks * by_length).sum()), by_noise], gradient.loadings.T.ravel()]
-            )
-
-        return prior, pull
-
-
-@dataclass(frozen=True)
-class CoregionalDiagonal(GridModel):
-    """K_x (x) (L L' + diag(v)) plus a level per task and one noise for all; with ``rank="full"`` L
-    has a column per task."""
+    """K_x (x) (L L' + diag(v)) plus a level per task and one noise for all; with ``rank="full"`` L has
+    a column per task, and without ``diagonal`` v = 0. A low rank alone has the faster algebra."""
 
     rank: int | Literal["full"] = 2
-    diagonal: bool = True
+    diagonal: bool = False
+
+    @property
+    def low_rank(self) -> bool:
+        """True if K_t = L L' with few columns."""
+        return self.rank != "full" and not self.diagonal
 
     def _columns(self, task_count: int) -> int:
         return task_count if self.rank == "full" else min(self.rank, task_count)
 
     def parameters(self, task_count: int) -> ParameterVector:
         columns = self._columns(task_count)
-        loadings = _loadings(columns, float(np.sqrt(2.0 / max(columns, 2))), task_count)
+        prior = Normal(0.0, 1.0 if self.low_rank else float(np.sqrt(2.0 / max(columns, 2))))
         own = replace(log_parameter("own", 0.3, 0.7, (1e-3, 1e2)), size=task_count)
-        return ParameterVector((*_length_and_noise(), *([own] if self.diagonal else []), *loadings))
+        return ParameterVector(
+            (
+                log_parameter("length", 0.4, 0.7, LENGTH_BOUNDS),
+                log_parameter("noise", 0.5, 1.0, (1e-2, 1e2)),
+                *([own] if self.diagonal else []),
+                *(
+                    Hyperparameter(
+                        f"loading_{curve}", prior, (-10.0, 10.0), "identity", size=task_count
+                    )
+                    for curve in range(columns)
+                ),
+            )
+        )
 
     def start(self, task_count: int) -> Array:
-        """Return the start of `Coregional`; own curves start at their prior."""
+        """Return equal loadings on the first curve and small waves on the others; own curves start at
+        their prior."""
         columns = self._columns(task_count)
         head = self.parameters(task_count).initial[: -columns * task_count]
         return np.concatenate([head, _waves(columns, task_count)])
 
     def prior(
         self, values: Array, positions: Array, task_count: int, level: float
-    ) -> tuple[SeparablePrior, PriorPullback]:
+    ) -> tuple[AnyPrior, PriorPullback]:
         correlation, by_length = squared_exponential(positions, float(np.exp(values[0])))
         noise = np.full(task_count, float(np.exp(2.0 * values[1])))
         split = 2 + (task_count if self.diagonal else 0)
-        own = np.exp(2.0 * values[2:split]) if self.diagonal else np.zeros(task_count)
         loadings = values[split:].reshape(-1, task_count).T
+        if self.low_rank:
+            return _low_rank(correlation, by_length, loadings, noise, level)
+        own = np.exp(2.0 * values[2:split]) if self.diagonal else np.zeros(task_count)
         prior = SeparablePrior(correlation, loadings @ loadings.T + np.diag(own), level, noise)
 
         def pull(gradient: SeparableGradient) -> Array:
@@ -329,6 +300,24 @@ class CoregionalDiagonal(GridModel):
             return np.concatenate([head, by_own, 2.0 * (gradient.tasks @ loadings).T.ravel()])
 
         return prior, pull
+
+
+def _low_rank(
+    correlation: Array, by_length: Array, loadings: Array, noise: Array, level: float
+) -> tuple[GridPrior, PriorPullback]:
+    """Return K_x (x) L L' as independent curves that all tasks share, and its pullback."""
+    size, rank = len(correlation), loadings.shape[1]
+    shared = np.asarray(np.kron(np.eye(rank), correlation), np.float64)
+    prior = GridPrior(shared, np.full((size, size), level), loadings, noise)
+
+    def pull(gradient: GridGradient) -> Array:
+        blocks = np.einsum("pipk->ik", gradient.shared.reshape(rank, size, rank, size))
+        by_noise = float((2.0 * noise * gradient.noise).sum())
+        return np.concatenate(
+            [[float((blocks * by_length).sum()), by_noise], gradient.loadings.T.ravel()]
+        )
+
+    return prior, pull
 
 
 def _waves(columns: int, task_count: int) -> Array:

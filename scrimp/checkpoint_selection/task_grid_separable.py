@@ -6,7 +6,7 @@
 diagonal term, there are as many curves as tasks, and one Cholesky factor over the n cells seen is
 cheaper, n^3 / 3 operations. Both solutions have the same methods and shapes.
 
-    solution = solve_separable(SeparablePrior(curve, tasks, level, noise), cells)
+    solution = SeparablePrior(curve, tasks, level, noise).solve(cells)
     solution.mean()                                                   # (K, J)
 """
 
@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 
-from scrimp.checkpoint_selection.task_grid_algebra import GridCells, Index
+from scrimp.checkpoint_selection.task_grid_algebra import GridCells, Index, scatter
 from scrimp.errors import NumericalError
 from scrimp.surrogates.surrogate import Array
 
@@ -41,7 +41,22 @@ class SeparablePrior:
 
     def solve(self, cells: GridCells) -> "SeparableSolution":
         """Return the posterior given the cells."""
-        return solve_separable(self, cells)
+        tasks, places = np.nonzero(cells.mask)
+        rows, values = cells.rows[tasks, places], cells.values[tasks, places]
+        covariance = self.curve[np.ix_(rows, rows)] * self.tasks[np.ix_(tasks, tasks)]
+        covariance += self.level * (tasks[:, None] == tasks)
+        covariance[np.arange(len(rows)), np.arange(len(rows))] += (
+            self.noise[tasks] + cells.noise[tasks, places]
+        )
+        factor, info = lapack.dpotrf(covariance, lower=1)
+        if info != 0 or not np.all(np.isfinite(factor)):
+            raise NumericalError(
+                "the covariance of the scores is not positive definite: scores must be finite numbers"
+            )
+        weights = np.asarray(lapack.dpotrs(factor, values, lower=1)[0]).reshape(-1)
+        determinant = 2.0 * float(np.log(np.diag(factor)).sum())
+        value = 0.5 * (float(values @ weights) + determinant + len(values) * np.log(2.0 * np.pi))
+        return SeparableSolution(self, cells, rows, tasks, factor, weights, value)
 
     def between_tasks(self) -> Array:
         """Return E sum_k (f_kj - mean_j)(f_kj' - mean_j') (J, J), before any score."""
@@ -50,7 +65,7 @@ class SeparablePrior:
 
 @dataclass(frozen=True)
 class SeparableSolution:
-    """The posterior of one `SeparablePrior` given `GridCells`; made by `solve_separable`."""
+    """The posterior of one `SeparablePrior` given `GridCells`; made by `SeparablePrior.solve`."""
 
     prior: SeparablePrior
     cells: GridCells
@@ -113,8 +128,10 @@ class SeparableSolution:
         inverse = np.tril(half) + np.tril(half, -1).T
         block = 0.5 * (inverse - np.outer(self.weights, self.weights))
         size, count = len(self.prior.curve), len(self.prior.tasks)
-        curve = _summed(block * self.prior.tasks[np.ix_(self.tasks, self.tasks)], self.rows, size)
-        tasks = _summed(block * self.prior.curve[np.ix_(self.rows, self.rows)], self.tasks, count)
+        by_tasks = block * self.prior.tasks[np.ix_(self.tasks, self.tasks)]
+        by_rows = block * self.prior.curve[np.ix_(self.rows, self.rows)]
+        curve = scatter(self.rows[None], by_tasks[None], size)
+        tasks = scatter(self.tasks[None], by_rows[None], count)
         noise = np.bincount(self.tasks, weights=np.diag(block), minlength=count)
         return SeparableGradient(curve, tasks, np.asarray(noise, np.float64))
 
@@ -154,31 +171,3 @@ class SeparableCombination:
         before += prior.level * weights.T[tasks]
         told = self.solution.whitened[:, rows, tasks].T @ self.whitened[:, chosen]
         return np.asarray(before - told)
-
-
-def solve_separable(prior: SeparablePrior, cells: GridCells) -> SeparableSolution:
-    """Condition the prior on the cells."""
-    tasks, places = np.nonzero(cells.mask)
-    rows, values = cells.rows[tasks, places], cells.values[tasks, places]
-    covariance = prior.curve[np.ix_(rows, rows)] * prior.tasks[np.ix_(tasks, tasks)]
-    covariance += prior.level * (tasks[:, None] == tasks)
-    covariance[np.arange(len(rows)), np.arange(len(rows))] += (
-        prior.noise[tasks] + cells.noise[tasks, places]
-    )
-    factor, info = lapack.dpotrf(covariance, lower=1)
-    if info != 0 or not np.all(np.isfinite(factor)):
-        raise NumericalError(
-            "the covariance of the scores is not positive definite: scores must be finite numbers"
-        )
-    weights = np.asarray(lapack.dpotrs(factor, values, lower=1)[0]).reshape(-1)
-    determinant = 2.0 * float(np.log(np.diag(factor)).sum())
-    value = 0.5 * (float(values @ weights) + determinant + len(values) * np.log(2.0 * np.pi))
-    return SeparableSolution(prior, cells, rows, tasks, factor, weights, value)
-
-
-def _summed(block: Array, places: Index, size: int) -> Array:
-    """Return Z' block Z (size, size), where Z puts each of the n cells at its place."""
-    flat = (places[:, None] * size + places).ravel()
-    return np.asarray(
-        np.bincount(flat, weights=block.ravel(), minlength=size * size), np.float64
-    ).reshape(size, size)

@@ -103,10 +103,12 @@ def next_command(  # noqa: PLR0913 - the options of a command
     """
     import numpy as np
 
-    from scrimp.checkpoint_selection.cell_policy import CellStopRule, stop_reason
+    from scrimp.checkpoint_selection.cell_policy import checked_stop, stop_reason
+    from scrimp.checkpoint_selection.methods import find_method
     from scrimp.checkpoint_selection.score_files import read_scores
-    from scrimp.checkpoint_selection.selector import CellDecision, Selector, SelectorSettings
+    from scrimp.checkpoint_selection.selector import CellDecision, Selector
     from scrimp.methods.named_methods import read_method
+    from scrimp.study_log.limits import StopSettings
     from scrimp.threads import one_thread
 
     asked, costs, weights = read_method(method), by_task("cost", cost), by_task("weight", weight)
@@ -114,11 +116,12 @@ def next_command(  # noqa: PLR0913 - the options of a command
     table = table.with_directions(directions(direction))
     table = replace(table, steps=None) if unordered else table
     planned = None if share is None else max(round(share * table.scores.size), 1)
-    settings = SelectorSettings(
-        asked.name, seed, planned, use_stderr, answer=answer, options=asked.settings
+    chosen = find_method(asked.name, asked.settings)
+    selector, decision = (
+        Selector(chosen, seed, planned, use_stderr, answer=answer),
+        CellDecision(()),
     )
-    selector, decision = Selector(settings), CellDecision(())
-    enough = stop_reason(CellStopRule(share=share), table, None)
+    enough = stop_reason(checked_stop(StopSettings(share=share)), table, None)
     if enough is None:
         if planned is not None:
             count = min(count, max(planned - int((table.seen | table.failed).sum()), 1))
@@ -307,9 +310,10 @@ def _believed(
 ) -> "RowMeans":
     """Fit the model to the scores of a file or of a stored selection."""
     from scrimp.checkpoint_selection.cell_policy import needed_belief
+    from scrimp.checkpoint_selection.methods import find_method
     from scrimp.checkpoint_selection.score_files import read_scores
     from scrimp.checkpoint_selection.selections import load_selection
-    from scrimp.checkpoint_selection.selector import Selector, SelectorSettings
+    from scrimp.checkpoint_selection.selector import Selector
     from scrimp.methods.named_methods import read_method
 
     if not Path(source).exists():
@@ -320,7 +324,7 @@ def _believed(
         .with_numbers(weights=by_task("weight", weight))
         .with_directions(directions(direction))
     )
-    means = Selector(SelectorSettings(method=asked.name, options=asked.settings)).believe(table)
+    means = Selector(find_method(asked.name, asked.settings)).believe(table)
     if means is None:
         raise StudyError(
             f"cannot predict scores of {source}: it has no score, or {asked.name!r} has no model;"

@@ -8,13 +8,12 @@ import pytest
 
 from scrimp.checkpoint_selection.cell_policy import (
     CellPolicy,
-    CellStopRule,
     cell_space,
+    checked_stop,
     pending_cells,
     recommendation,
     score_table,
     stop_reason,
-    stop_rule,
 )
 from scrimp.checkpoint_selection.score_table import ScoreTable
 from scrimp.errors import MethodError
@@ -190,7 +189,7 @@ def test_a_small_expected_loss_ends_it_at_the_second_check() -> None:
             history, cell["checkpoint"], cell["task"], 0.5 + 0.001 * cell["checkpoint"]
         )
     assert "expected loss" in decision.action.reason and 2 <= len(history.trials) < 6
-    assert stop_rule(history).loss == 100.0
+    assert history.limits.stop.loss == 100.0
 
 
 @pytest.mark.parametrize(
@@ -238,18 +237,18 @@ class TestCellPolicy(PolicyBattery):
 @pytest.fixture
 def table() -> ScoreTable:
     table = ScoreTable.empty(list(range(10)), ["a", "b"], costs={"b": 4.0})
-    return table.with_scores([(0, "a", 0.5, None), (1, "b", 0.6, None)]).with_failure(2, "b")
+    return table.with_scores([(0, "a", 0.5, None), (1, "b", 0.6, None)]).with_failures([(2, "b")])
 
 
 def test_share_and_budget_count_failed_cells_too(table):
-    assert stop_reason(CellStopRule(share=0.2), table, None) is None
-    assert "3 of 20 cells" in stop_reason(CellStopRule(share=0.15), table, None)
-    assert stop_reason(CellStopRule(budget=9.5), table, None) is None
-    assert "9 of the budget 9" in stop_reason(CellStopRule(budget=9.0), table, None)
+    assert stop_reason(StopSettings(share=0.2), table, None) is None
+    assert "3 of 20 cells" in stop_reason(StopSettings(share=0.15), table, None)
+    assert stop_reason(StopSettings(budget=9.5), table, None) is None
+    assert "9 of the budget 9" in stop_reason(StopSettings(budget=9.0), table, None)
 
 
 def test_a_small_loss_must_be_seen_twice(table):
-    rule = CellStopRule(loss=0.001)
+    rule = StopSettings(loss=0.001)
     assert stop_reason(rule, table, LossCheck(20, 0.0004)) is None
     assert stop_reason(rule, table, LossCheck(20, 0.0004), [LossCheck(19, 0.0004)]) is None
     assert "expected loss 0.0004" in stop_reason(
@@ -262,17 +261,17 @@ def test_a_small_loss_must_be_seen_twice(table):
 def test_loss_per_remaining_cost(table):
     remaining = 50.0 - table.spent
     checks = LossCheck(20, 0.41), [LossCheck(10, 0.41)]
-    assert stop_reason(CellStopRule(loss_per_cost=0.021), table, *checks) is not None
+    assert stop_reason(StopSettings(loss_per_cost=0.021), table, *checks) is not None
     assert 0.021 * remaining > 2 * 0.41
-    assert stop_reason(CellStopRule(loss_per_cost=0.019), table, *checks) is None
-    assert stop_reason(CellStopRule(loss_per_cost=0.021, budget=40.0), table, *checks) is None
+    assert stop_reason(StopSettings(loss_per_cost=0.019), table, *checks) is None
+    assert stop_reason(StopSettings(loss_per_cost=0.021, budget=40.0), table, *checks) is None
 
 
 def test_a_full_table_ends(table):
     for step in range(10):
         for task in ("a", "b"):
             table = table.with_score(step, task, 0.5, replacing=True)
-    assert stop_reason(CellStopRule(), table, None) == "every cell has been measured"
+    assert stop_reason(StopSettings(), table, None) == "every cell has been measured"
 
 
 @pytest.mark.parametrize(
@@ -281,4 +280,4 @@ def test_a_full_table_ends(table):
 )
 def test_senseless_rules(settings):
     with pytest.raises(MethodError):
-        CellStopRule(**settings)
+        checked_stop(StopSettings(**settings))

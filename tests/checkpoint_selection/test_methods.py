@@ -20,7 +20,6 @@ from scrimp.checkpoint_selection.methods import (
 from scrimp.checkpoint_selection.score_table import ScoreTable
 from scrimp.checkpoint_selection.task_grid_models import (
     Coregional,
-    CoregionalDiagonal,
     RowEffects,
     SharedCurve,
 )
@@ -80,10 +79,8 @@ def test_settings_choose_the_coordinate_and_the_task_matrix():
     )
     assert find_method("EI-ICM") == find_method("ei-icm")
     assert find_method("ei-icm").model == find_method("ei-icm", {"rank": 2}).model == Coregional(2)
-    assert find_method("ei-icm", {"rank": "full"}).model == CoregionalDiagonal(
-        "full", diagonal=False
-    )
-    assert find_method("ei-icm", {"diagonal": True, "rank": 1}).model == CoregionalDiagonal(
+    assert find_method("ei-icm", {"rank": "full"}).model == Coregional("full", diagonal=False)
+    assert find_method("ei-icm", {"diagonal": True, "rank": 1}).model == Coregional(
         1, diagonal=True
     )
     for name, settings, words in (
@@ -128,7 +125,7 @@ def test_one_word_restores_the_paper_as_far_as_there_are_settings():
     for name, settings in PUBLISHED.items():
         assert find_method(name, {"published": True}) == find_method(name, settings)
     both = find_method("ei-icm", {"published": True, "coordinate": "log"})
-    assert both.coordinate == "log" and both.model == CoregionalDiagonal("full", diagonal=False)
+    assert both.coordinate == "log" and both.model == Coregional("full", diagonal=False)
     with pytest.raises(MethodError, match="no setting 'published'"):
         find_method("stride", {"published": True})
 

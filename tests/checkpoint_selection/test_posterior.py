@@ -6,8 +6,9 @@ import numpy as np
 import pandas
 import pytest
 
+from scrimp.checkpoint_selection.methods import find_method
 from scrimp.checkpoint_selection.posterior import posterior_of
-from scrimp.checkpoint_selection.selector import Selector, SelectorSettings
+from scrimp.checkpoint_selection.selector import Selector
 from scrimp.errors import StudyError
 from scrimp.study_log.decision_record import Fit
 
@@ -63,7 +64,7 @@ def test_a_prediction_is_what_an_unmeasured_checkpoint_there_would_have(full_tab
         name, _, coordinate = method.partition(":")
         options = {"coordinate": coordinate or "step"}
         table = partial_table(full_table(size=9, tasks=4), 20)
-        selector = Selector(SelectorSettings(name, options=options))
+        selector = Selector(find_method(name, options))
         fitted = selector.believe(table).fitted
         belief = posterior_of(selector.believe(table), options["coordinate"])
         grown = table.with_checkpoints([250])
@@ -91,7 +92,7 @@ def test_learned_hyperparameters(full_table, partial_table, row_means):
 @pytest.mark.parametrize("method", ["kg", "ei-icm", "independent"])
 def test_the_answer_is_the_arg_max_of_the_average(method, full_table, partial_table):
     table = partial_table(full_table(), 40)
-    selector = Selector(SelectorSettings(method=method))
+    selector = Selector(find_method(method))
     belief, answer = posterior_of(selector.believe(table)), selector.recommend(table)
     looked_at = table.seen.any(axis=1)
     best = int(np.argmax(np.where(looked_at, belief.average_mean, -np.inf)))
@@ -124,7 +125,7 @@ def test_lower_is_better_is_the_same_as_telling_the_negative(full_table, partial
     signs = np.array([1.0, 1.0, -1.0, 1.0, 1.0, 1.0])
     flipped = type(flipped)(**{**flipped.__dict__, "scores": plain.scores * signs})
     for method in ("kg", "ei-icm"):
-        selector = Selector(SelectorSettings(method=method))
+        selector = Selector(find_method(method))
         one, other = (posterior_of(selector.believe(table)) for table in (plain, flipped))
         np.testing.assert_allclose(other.average_mean, one.average_mean, atol=1e-8)
         np.testing.assert_allclose(other.average_std, one.average_std, atol=1e-8)

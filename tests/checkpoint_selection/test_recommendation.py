@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from scrimp.checkpoint_selection.methods import find_method
 from scrimp.checkpoint_selection.recommendation import (
     Recommendation,
     expected_losses,
@@ -13,7 +14,7 @@ from scrimp.checkpoint_selection.recommendation import (
 )
 from scrimp.checkpoint_selection.row_means import RowMeans
 from scrimp.checkpoint_selection.score_table import ScoreTable
-from scrimp.checkpoint_selection.selector import Selector, SelectorSettings
+from scrimp.checkpoint_selection.selector import Selector
 from scrimp.checkpoint_selection.task_grid import TaskGrid
 from scrimp.checkpoint_selection.task_grid_models import SharedCurve
 
@@ -81,7 +82,7 @@ def test_standard_errors_count_without_being_asked(full_table, with_errors):
     answer = Selector().recommend(table)
     assert answer.standard_error > 0.004 and answer.probability_best < 0.95
     assert answer.scores_with_error == answer.scores == 72
-    exact = Selector(SelectorSettings(stderr=False)).recommend(table)
+    exact = Selector(stderr=False).recommend(table)
     assert exact.standard_error == pytest.approx(0.0, abs=1e-9)
     assert exact.scores_with_error == 0
     # An uncertain lucky score counts less than the curve.
@@ -90,7 +91,7 @@ def test_standard_errors_count_without_being_asked(full_table, with_errors):
     told = replace(
         table, scores=lucky, errors=np.where(np.arange(12)[:, None] == 0, 0.2, 0.001 * table.errors)
     )
-    assert Selector(SelectorSettings(stderr=False)).recommend(told).checkpoint == 100
+    assert Selector(stderr=False).recommend(told).checkpoint == 100
     assert Selector().recommend(told).checkpoint != 100
 
 
@@ -104,9 +105,9 @@ def test_without_a_model_the_standard_errors_of_the_mean_combine(full_table, wit
 
 def test_the_smooth_answer_is_the_arg_max_of_the_smooth_curve(full_table, partial_table):
     for method in ("kg", "ei-icm", "independent"):
-        settings = SelectorSettings(method, answer="smooth")
+        selector = Selector(find_method(method), answer="smooth")
         table = partial_table(full_table(seed=4), 30, seed=2)
-        answer, means = Selector(settings).recommend(table), Selector(settings).believe(table)
+        answer, means = selector.recommend(table), selector.believe(table)
         best = int(np.argmax(means.underlying))
         assert answer.checkpoint == table.checkpoints[best]
         assert answer.expected_score == pytest.approx(means.underlying[best])
@@ -156,7 +157,7 @@ def test_doubt_shrinks_with_cells(full_table, partial_table):
 
 def test_of_ei_icm_the_model_of_kg_says_how_sure_the_answer_is(full_table, partial_table):
     table = partial_table(full_table(size=20, tasks=10), 40)
-    selector = Selector(SelectorSettings(method="ei-icm"))
+    selector = Selector(find_method("ei-icm"))
     answer, own, judge = (
         selector.recommend(table),
         selector.believe(table),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scrimp.checkpoint_selection.row_means import GivenScores, RowMeans
-from scrimp.checkpoint_selection.selector import Selector, SelectorSettings
+from scrimp.checkpoint_selection.selector import Selector
 from scrimp.study_log.decision_record import Fit
 
 
@@ -108,7 +108,7 @@ def test_a_task_without_a_cell_is_as_noisy_as_the_others_are_known_to_be(
 ):
     table = without_a_task(partial_table(full_table(), 25), 2)
     table = replace(table, errors=np.where(table.seen, 0.02, np.nan))
-    selector = Selector(SelectorSettings(stderr=True))
+    selector = Selector(stderr=True)
     fitted = selector.fit(table, selector.method.model, None, 1.0)
     known = GivenScores(table, fitted).noise - fitted.solution.prior.noise
     np.testing.assert_allclose(known, (0.02 / fitted.units.unit) ** 2, rtol=1e-12)

@@ -158,7 +158,7 @@ def test_what_is_written_is_read_again(tmp_path):
     table = ScoreTable.empty([100, 200], ["a", "b"]).with_scores(
         [(100, "a", 0.1 + 0.2, 0.01), (200, "b", -3.0, None)]
     )
-    write_scores(table.with_failure(200, "a"), tmp_path / "s.csv")
+    write_scores(table.with_failures([(200, "a")]), tmp_path / "s.csv")
     again = read_scores(tmp_path / "s.csv")
     assert again.checkpoints == (100, 200) and again.tasks == ("a", "b")
     np.testing.assert_array_equal(again.scores, table.scores)

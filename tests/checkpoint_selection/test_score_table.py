@@ -47,12 +47,12 @@ def test_a_cell_told_twice(table):
 
 
 def test_failed_cells_cost_and_may_be_measured_later(table):
-    failed = table.with_failure(100, "b")
+    failed = table.with_failures([(100, "b")])
     assert failed.failed[0, 1]
     assert failed.spent == 3.0
     later = failed.with_score(100, "b", 0.5)
     assert not later.failed.any()
-    assert not later.with_failure(100, "b").failed.any()
+    assert not later.with_failures([(100, "b")]).failed.any()
 
 
 def test_new_checkpoints(table):

@@ -73,7 +73,7 @@ def test_whether_it_is_finished_needs_no_model(monkeypatch: pytest.MonkeyPatch) 
     def refuse(*_: Any) -> None:
         raise AssertionError("a model was made")
 
-    monkeypatch.setattr("scrimp.checkpoint_selection.task_grid_algebra.solve_grid", refuse)
+    monkeypatch.setattr("scrimp.checkpoint_selection.task_grid_algebra.GridPrior.solve", refuse)
     assert selection.finished is None
     selection.stop_when(share=0.3)
     assert "12 of 36 cells" in selection.finished

@@ -9,8 +9,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from scrimp.checkpoint_selection.methods import find_method
 from scrimp.checkpoint_selection.score_table import ScoreTable
-from scrimp.checkpoint_selection.selector import Selector, SelectorSettings
+from scrimp.checkpoint_selection.selector import Selector
 from scrimp.study_log.decision_record import FirstCell, Fit
 
 
@@ -25,7 +26,7 @@ def play(
     """Let a method measure ``count`` cells of a complete table."""
     table = replace(full, scores=np.full(full.shape, np.nan))
     selector, rng, memory = (
-        Selector(SelectorSettings(method, seed, planned=count)),
+        Selector(find_method(method), seed, planned=count),
         np.random.default_rng(seed),
         None,
     )
@@ -66,7 +67,7 @@ def test_no_task_is_left_with_one_cell(full_table):
         checkpoint
     ) in full.checkpoints:  # nothing can be measured of the first task, so others come next
         failed = (
-            failed.with_failure(checkpoint, "task0")
+            failed.with_failures([(checkpoint, "task0")])
             if np.isnan(failed.scores[failed.cell(checkpoint, "task0")])
             else failed
         )
@@ -76,7 +77,7 @@ def test_no_task_is_left_with_one_cell(full_table):
 @pytest.mark.parametrize("method", ["kg", "stride", "last"])
 def test_whether_there_is_more_is_known_without_choosing(full_table, partial_table, method):
     for table in (partial_table(full_table(), 30), full_table()):
-        selector = Selector(SelectorSettings(method, planned=60))
+        selector = Selector(find_method(method), planned=60)
         decision = selector.decide(table, [], np.random.default_rng(0))
         assert selector.has_more(table, []) == bool(decision.cells)
 
@@ -92,7 +93,7 @@ def test_a_decision_is_reproduced_from_its_memory(full_table, partial_table):
 
 @pytest.mark.parametrize("method", ["kg", "independent", "ei-icm"])
 def test_a_refit_waits_for_a_quarter_more_cells(full_table, partial_table, method):
-    full, selector = full_table(), Selector(SelectorSettings(method))
+    full, selector = full_table(), Selector(find_method(method))
     memory = selector.decide(partial_table(full, 20), [], np.random.default_rng(0)).fit
     for count, refitted in ((24, False), (25, True)):
         fit = selector.decide(
@@ -119,9 +120,9 @@ def test_a_fit_recorded_without_the_present_parameters_is_made_again(full_table,
     "method", ["kg", "ei", "top-two", "independent", "ei-icm", "random", "stride"]
 )
 def test_batches_are_distinct_open_cells(full_table, partial_table, method):
-    table = partial_table(full_table(), 30).with_failure(100, "task0")
+    table = partial_table(full_table(), 30).with_failures([(100, "task0")])
     pending = [tuple(cell) for cell in np.argwhere(~table.seen & ~table.failed)[:5].tolist()]
-    decision = Selector(SelectorSettings(method)).decide(
+    decision = Selector(find_method(method)).decide(
         table, pending, np.random.default_rng(0), count=8
     )
     assert len(set(decision.cells)) == 8
@@ -147,7 +148,7 @@ def test_cells_run_out_and_single_checkpoints_need_none(full_table):
     table = replace(full, scores=scores)
     assert Selector().decide(table, [], np.random.default_rng(0), count=9).cells == ((1, 1),)
     assert (
-        Selector().decide(table.with_failure(200, "task1"), [], np.random.default_rng(0)).cells
+        Selector().decide(table.with_failures([(200, "task1")]), [], np.random.default_rng(0)).cells
         == ()
     )
     assert Selector().decide(full, [], np.random.default_rng(0)).cells == ()
@@ -205,7 +206,7 @@ def test_failed_cells_are_not_asked_again(full_table):
     for _ in range(5):
         cell = selector.decide(table, [], rng).cells[0]
         assert not table.failed[cell]
-        table = table.with_failure(*table.label(cell))
+        table = table.with_failures([table.label(cell)])
     assert table.failed.sum() == 5
     assert np.isfinite(selector.recommend(table).expected_loss)
 
@@ -234,7 +235,7 @@ def test_scores_without_any_noise(full_table):
 
 @pytest.mark.parametrize("method", ["kg", "ei", "top-two", "independent", "ei-icm"])
 def test_costs_are_counted(method, full_table, partial_table):
-    table, selector = partial_table(full_table(), 40), Selector(SelectorSettings(method))
+    table, selector = partial_table(full_table(), 40), Selector(find_method(method))
     column = selector.decide(table, [], np.random.default_rng(0)).cells[0][1]
     dear = replace(table, costs=np.where(np.arange(6) == column, 1e6, 1.0))
     assert selector.decide(dear, [], np.random.default_rng(0)).cells[0][1] != column
@@ -244,24 +245,19 @@ def test_standard_errors_can_be_ignored(full_table, partial_table):
     table = partial_table(full_table(), 40)
     told = replace(table, errors=np.where(table.seen, 0.1, np.nan))
     plain = Selector().recommend(table)
-    assert Selector(SelectorSettings(stderr=False)).recommend(told) == plain
+    assert Selector(stderr=False).recommend(told) == plain
     assert Selector().recommend(told).expected_loss != plain.expected_loss
 
 
 def test_rows_without_an_order_that_are_equal_are_taken_at_random():
     table = ScoreTable.empty([f"model {name}" for name in "abcdefgh"], ["x", "y"], ordered=False)
     rng = np.random.default_rng(0)
-    first = {
-        Selector(SelectorSettings(seed=seed)).decide(table, [], rng).cells[0][0]
-        for seed in range(20)
-    }
+    first = {Selector(seed=seed).decide(table, [], rng).cells[0][0] for seed in range(20)}
     assert len(first) > 3
     equal = replace(table, scores=np.full((8, 2), 0.5))
-    answers = [
-        Selector(SelectorSettings(seed=seed)).recommend(equal).checkpoint for seed in range(20)
-    ]
+    answers = [Selector(seed=seed).recommend(equal).checkpoint for seed in range(20)]
     assert len(set(answers)) > 3
-    assert answers[7] == Selector(SelectorSettings(seed=7)).recommend(equal).checkpoint
+    assert answers[7] == Selector(seed=7).recommend(equal).checkpoint
     pending = [(3, 1), (5, 0)]
     cells = Selector().decide(table, pending, rng, count=4).cells
     assert len(set(cells)) == 4 and not set(cells) & set(pending)
@@ -283,11 +279,11 @@ def test_stride_measures_whole_checkpoints_evenly(full_table):
     assert len(rows) == 4
     assert set(np.diff(rows)) == {5}
     assert (
-        not Selector(SelectorSettings("stride", 4, planned=20))
+        not Selector(find_method("stride"), 4, planned=20)
         .decide(table, [], np.random.default_rng(0))
         .cells
     )
-    assert not Selector(SelectorSettings("last")).decide(table, [], np.random.default_rng(0)).cells
+    assert not Selector(find_method("last")).decide(table, [], np.random.default_rng(0)).cells
 
 
 def test_kg_finds_better_checkpoints_than_random_cells(full_table):
@@ -298,9 +294,7 @@ def test_kg_finds_better_checkpoints_than_random_cells(full_table):
         full = full_table(size=30, tasks=10, seed=seed)
         means = full.scores @ full.weights
         for method, collected in losses.items():
-            answer = Selector(SelectorSettings(method)).recommend(
-                play(full, 45, method, seed, batch=3)
-            )
+            answer = Selector(find_method(method)).recommend(play(full, 45, method, seed, batch=3))
             collected.append(means.max() - means[full.checkpoints.index(answer.checkpoint)])
     assert np.mean(losses["kg"]) < 0.67 * np.mean(losses["random"])
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import minimize
 
 from scrimp.checkpoint_selection.task_grid import GridData, TaskGrid, group_units, measure_units
-from scrimp.checkpoint_selection.task_grid_algebra import group_cells, solve_grid
+from scrimp.checkpoint_selection.task_grid_algebra import group_cells
 from scrimp.checkpoint_selection.task_grid_models import RowEffects, SharedCurve
 
 SIZE, TASKS = 30, 8
@@ -65,7 +65,7 @@ def test_the_fit_is_a_maximum_of_the_posterior():
     def objective(values):
         prior, _ = model.prior(values, positions, TASKS, units.level)
         return (
-            solve_grid(prior, grouped).negative_log_likelihood
+            prior.solve(grouped).negative_log_likelihood
             - vector.log_density_and_gradient(values)[0]
         )
 

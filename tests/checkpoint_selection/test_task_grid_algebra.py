@@ -8,7 +8,6 @@ from scrimp.checkpoint_selection.task_grid_algebra import (
     GridPrior,
     GridSolution,
     group_cells,
-    solve_grid,
 )
 from scrimp.errors import NumericalError
 
@@ -59,7 +58,7 @@ def problem(rank: int, seed: int = 0, fill: float = 0.4):
 def solved(rank: int, **kwargs) -> tuple[GridSolution, Dense]:
     prior, rows, tasks, values, noise = problem(rank, **kwargs)
     cells = group_cells(rows, tasks, values, noise, TASKS)
-    return solve_grid(prior, cells), Dense(prior, rows, tasks, values, noise)
+    return prior.solve(cells), Dense(prior, rows, tasks, values, noise)
 
 
 @pytest.mark.parametrize("rank", [1, 2, 3])
@@ -106,7 +105,7 @@ def test_covariance_with_one_cell_equals_dense_algebra(rank):
 def test_gradient_equals_central_differences(rank):
     prior, rows, tasks, values, noise = problem(rank, seed=3)
     cells = group_cells(rows, tasks, values, noise, TASKS)
-    gradient = solve_grid(prior, cells).gradient()
+    gradient = prior.solve(cells).gradient()
     rng = np.random.default_rng(4)
     for name in ("shared", "own", "loadings", "noise"):
         part = getattr(prior, name)
@@ -120,7 +119,7 @@ def test_gradient_equals_central_differences(rank):
                 field: getattr(prior, field) for field in ("shared", "own", "loadings", "noise")
             }
             moved[name] = part + sign * step * direction
-            ends.append(solve_grid(GridPrior(**moved), cells).negative_log_likelihood)
+            ends.append(GridPrior(**moved).solve(cells).negative_log_likelihood)
         numeric = (ends[0] - ends[1]) / (2 * step)
         assert (getattr(gradient, name) * direction).sum() == pytest.approx(
             numeric, rel=2e-6, abs=1e-6
@@ -129,15 +128,12 @@ def test_gradient_equals_central_differences(rank):
 
 def test_conditioning_on_the_predicted_mean_changes_no_mean_but_the_variance():
     prior, rows, tasks, values, noise = problem(1, seed=5)
-    before = solve_grid(prior, group_cells(rows, tasks, values, noise, TASKS))
+    before = prior.solve(group_cells(rows, tasks, values, noise, TASKS))
     row, task = 7, 1
-    after = solve_grid(
-        prior,
-        group_cells(
+    after = prior.solve(group_cells(
             np.append(rows, row), np.append(tasks, task), np.append(values, before.mean()[row, task]),
             np.append(noise, 0.0), TASKS,
-        ),
-    )  # fmt: skip
+        ))  # fmt: skip
     np.testing.assert_allclose(after.mean(), before.mean(), atol=1e-9)
     assert np.all(after.variance <= before.variance + 1e-9)
     assert after.variance[row, task] < 0.1 * before.variance[row, task]
@@ -148,7 +144,7 @@ def test_mean_without_the_jitter_of_the_shared_curve():
     jitter = 0.4 * np.eye(SIZE)
     smooth = prior.shared
     with_jitter = GridPrior(smooth + jitter, prior.own, prior.loadings, prior.noise)
-    solution = solve_grid(with_jitter, group_cells(rows, tasks, values, noise, TASKS))
+    solution = with_jitter.solve(group_cells(rows, tasks, values, noise, TASKS))
     lift = np.kron(prior.loadings, np.eye(SIZE))
     whole = lift @ with_jitter.shared @ lift.T + np.kron(np.eye(TASKS), prior.own)
     places = tasks * SIZE + rows
@@ -161,7 +157,7 @@ def test_mean_without_the_jitter_of_the_shared_curve():
 def test_no_cells_give_the_prior():
     prior = problem(1)[0]
     nothing = np.zeros(0, dtype=int)
-    solution = solve_grid(prior, group_cells(nothing, nothing, np.zeros(0), np.zeros(0), TASKS))
+    solution = prior.solve(group_cells(nothing, nothing, np.zeros(0), np.zeros(0), TASKS))
     assert solution.negative_log_likelihood == 0.0
     np.testing.assert_array_equal(solution.mean(), 0.0)
     expected = (
@@ -174,7 +170,7 @@ def test_not_a_number_is_refused():
     prior, rows, tasks, values, noise = problem(1)
     cells = group_cells(rows, tasks, values, noise + np.nan, TASKS)
     with pytest.raises(NumericalError):
-        solve_grid(prior, cells)
+        prior.solve(cells)
 
 
 # --- cells ----------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scrimp.checkpoint_selection.task_grid import GridData, TaskGrid
-from scrimp.checkpoint_selection.task_grid_algebra import group_cells, solve_grid
+from scrimp.checkpoint_selection.task_grid_algebra import group_cells
 from scrimp.checkpoint_selection.task_grid_models import (
     Coregional,
     GridModel,
@@ -20,7 +20,7 @@ POSITIONS = np.sort(np.random.default_rng(0).random(SIZE))
 
 
 def negative_log_likelihood(model: GridModel, values, cells):
-    return solve_grid(model.prior(values, POSITIONS, TASKS, 9.0)[0], cells).negative_log_likelihood
+    return model.prior(values, POSITIONS, TASKS, 9.0)[0].solve(cells).negative_log_likelihood
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_gradient_equals_central_differences(model):
     cells = group_cells(picked // TASKS, picked % TASKS, rng.normal(size=20), np.zeros(20), TASKS)
     values = model.start(TASKS) + 0.2 * rng.normal(size=model.parameters(TASKS).size)
     prior, pull = model.prior(values, POSITIONS, TASKS, 9.0)
-    gradient = pull(solve_grid(prior, cells).gradient())
+    gradient = pull(prior.solve(cells).gradient())
     steps = 1e-6 * np.eye(len(values))
     numeric = [
         (
@@ -82,7 +82,7 @@ def test_independent_tasks_share_nothing():
     cells = group_cells(
         rows, np.zeros(SIZE, dtype=int), np.linspace(-2, 2, SIZE), np.zeros(SIZE), TASKS
     )
-    mean = solve_grid(prior, cells).mean()
+    mean = prior.solve(cells).mean()
     assert mean[-1, 0] > 1.0
     np.testing.assert_allclose(mean[:, 1:], 0.0, atol=1e-12)
 
@@ -92,7 +92,7 @@ def test_row_effects_do_not_know_neighbours():
     prior, _ = model.prior(model.start(TASKS), POSITIONS, TASKS, 9.0)
     tasks = np.arange(TASKS)
     cells = group_cells(np.full(TASKS, 3), tasks, np.full(TASKS, 2.0), np.zeros(TASKS), TASKS)
-    mean = solve_grid(prior, cells).mean()
+    mean = prior.solve(cells).mean()
     assert np.all(mean[3] > mean[4] + 0.05)
     np.testing.assert_allclose(mean[4], mean[9], atol=1e-12)
 
@@ -119,7 +119,7 @@ def test_equals_the_dense_kronecker_product(rank, cells_of):
         size=2 + rank * ICM_TASKS
     )
     prior, _ = model.prior(parameters, ICM_POSITIONS, ICM_TASKS, ICM_LEVEL)
-    solution = solve_grid(prior, group_cells(rows, tasks, values, np.zeros(18), ICM_TASKS))
+    solution = prior.solve(group_cells(rows, tasks, values, np.zeros(18), ICM_TASKS))
     loadings = parameters[2:].reshape(rank, ICM_TASKS).T
     correlation = np.exp(
         -0.5 * ((ICM_POSITIONS[:, None] - ICM_POSITIONS) / np.exp(parameters[0])) ** 2
@@ -147,12 +147,12 @@ def test_coregional_gradient_equals_central_differences(cells_of):
     cells = group_cells(rows, tasks, values, np.zeros(18), ICM_TASKS)
     parameters = model.start(ICM_TASKS)
     prior, pull = model.prior(parameters, ICM_POSITIONS, ICM_TASKS, ICM_LEVEL)
-    gradient = pull(solve_grid(prior, cells).gradient())
+    gradient = pull(prior.solve(cells).gradient())
     for place, step in enumerate(1e-6 * np.eye(len(parameters))):
         ends = [
-            solve_grid(
-                model.prior(parameters + sign * step, ICM_POSITIONS, ICM_TASKS, ICM_LEVEL)[0], cells
-            ).negative_log_likelihood
+            model.prior(parameters + sign * step, ICM_POSITIONS, ICM_TASKS, ICM_LEVEL)[0]
+            .solve(cells)
+            .negative_log_likelihood
             for sign in (1.0, -1.0)
         ]
         assert gradient[place] == pytest.approx((ends[0] - ends[1]) / 2e-6, abs=2e-6)

@@ -7,7 +7,6 @@ import pytest
 from scrimp.checkpoint_selection.task_grid_algebra import group_cells
 from scrimp.checkpoint_selection.task_grid_models import (
     Coregional,
-    CoregionalDiagonal,
     squared_exponential,
 )
 from scrimp.checkpoint_selection.task_grid_separable import SeparablePrior
@@ -102,9 +101,10 @@ def test_how_tasks_move_together_equals_dense_formulas(prior, cells):
 def test_low_rank_without_a_diagonal_equals_the_quick_algebra(cells):
     values = np.concatenate([[-1.0, -0.7], np.random.default_rng(7).normal(size=2 * TASKS)])
     quick = Coregional(2).prior(values, POSITIONS, TASKS, LEVEL)[0].solve(cells)
-    plain = (
-        CoregionalDiagonal(2, diagonal=False).prior(values, POSITIONS, TASKS, LEVEL)[0].solve(cells)
-    )
+    curve, _ = squared_exponential(POSITIONS, np.exp(values[0]))
+    loadings = values[2:].reshape(-1, TASKS).T
+    noise = np.full(TASKS, np.exp(2.0 * values[1]))
+    plain = SeparablePrior(curve, loadings @ loadings.T, LEVEL, noise).solve(cells)
     np.testing.assert_allclose(plain.mean(), quick.mean(), atol=1e-8)
     np.testing.assert_allclose(plain.variance, quick.variance, atol=1e-8)
     np.testing.assert_allclose(plain.between_tasks(), quick.between_tasks(), atol=1e-8)
@@ -118,7 +118,7 @@ def test_low_rank_without_a_diagonal_equals_the_quick_algebra(cells):
     ("rank", "diagonal"), [("full", True), ("full", False), (1, True), (9, True)]
 )
 def test_gradient_equals_central_differences(rank, diagonal, cells):
-    model = CoregionalDiagonal(rank, diagonal)
+    model = Coregional(rank, diagonal)
     parameters = model.start(TASKS) + 0.2 * np.random.default_rng(3).normal(
         size=len(model.start(TASKS))
     )
