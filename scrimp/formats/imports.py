@@ -23,7 +23,9 @@ import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
+
+import msgspec
 
 from scrimp.checks import is_finite
 from scrimp.errors import ScrimpError, StudyError
@@ -46,7 +48,7 @@ from scrimp.formats.result_folders import (
     read_folder,
 )
 from scrimp.formats.toml_reading import text_of
-from scrimp.json_values import Config, Json, JsonObject, Scalar
+from scrimp.json_values import Json, JsonObject, Scalar
 from scrimp.space.space_text import number_or_text
 from scrimp.storage.open import without_secrets
 from scrimp.storage.store import EventStore, Storage
@@ -60,7 +62,7 @@ from scrimp.study_log.events import (
 )
 from scrimp.study_log.messages import shortened
 from scrimp.study_log.problem import Direction, Problem
-from scrimp.study_log.trial import STATUSES
+from scrimp.study_log.trial import Status
 from scrimp.study_log.vetting import ENDS
 
 MAX_MAPPING_CHARACTERS = 100_000
@@ -304,54 +306,54 @@ def _parameter_columns(columns: Sequence[str], settings: ImportSettings) -> dict
     }
 
 
-def _from_export(path: Path, record: Mapping[str, Any]) -> Imported:
+class _Trial(msgspec.Struct):
+    params: dict[str, Scalar]
+    status: Status
+    curve: list[tuple[float, float | None]]
+    reports: list[tuple[float, dict[str, float | None]]] = []
+
+
+class _Export(msgspec.Struct):
+    """The part of a file written by ``scrimp export`` that is read."""
+
+    name: str
+    problem: dict[str, object]
+    trials: list[_Trial]
+
+
+def _from_export(path: Path, record: Mapping[str, Json]) -> Imported:
     """Read a file written by ``scrimp export``."""
     try:
-        problem = Problem.from_json(record["problem"])
+        found = msgspec.convert(record, _Export)
+        problem = Problem.from_json(found.problem)
         trials = tuple(
-            ImportedTrial(_plain(trial["params"]), _curve(trial, problem), _status(trial["status"]))
-            for trial in record["trials"]
+            ImportedTrial(trial.params, _curve(trial, problem), trial.status)
+            for trial in found.trials
         )
-        if not isinstance(record["name"], str):
-            raise TypeError(f"its name is {shortened(record['name'])}")
-        return Imported(record["name"], problem, trials)
-    except (KeyError, TypeError, ValueError) as error:
+        return Imported(found.name, problem, trials)
+    except (msgspec.ValidationError, KeyError, TypeError, ValueError) as error:
         raise StudyError(
-            f"{str(path)!r} looks like an export of scrimp and cannot be read: {error!r}"
+            f"{str(path)!r} looks like an export of scrimp and cannot be read: {error}"
         ) from None
 
 
-def _curve(trial: Mapping[str, Any], problem: Problem) -> tuple[tuple[float, Value], ...]:
-    reports = {float(step): metrics for step, metrics in trial.get("reports", ())}
-    points = trial["curve"]
-    curve = tuple((float(step), float(value)) for step, value in points if value is not None)
+def _curve(trial: _Trial, problem: Problem) -> tuple[tuple[float, Value], ...]:
+    curve = [(step, value) for step, value in trial.curve if value is not None]
     if not all(0 < step <= problem.full_budget for step, _ in curve):
         raise StudyError(
             f"a trial has results beyond the budget of 0 to {problem.full_budget:g}: a step is"
             f" {shortened([step for step, _ in curve])}"
         )
-    finite = tuple(point for point in curve if is_finite(point[1]))
-    if not problem.several:
-        return finite
-    return tuple((step, _numbers(reports.get(step, {}))) for step, _ in finite)
+    reports = dict(trial.reports)
+    return tuple(
+        (step, _numbers(reports.get(step, {})) if problem.several else value)
+        for step, value in curve
+        if is_finite(value)
+    )
 
 
-def _numbers(metrics: JsonObject) -> dict[str, float]:
-    return {str(name): float(value) for name, value in metrics.items() if is_finite(value)}
-
-
-def _status(status: object) -> str:
-    if status not in STATUSES:
-        raise StudyError(f"a trial is {shortened(status)}; it must be one of {', '.join(STATUSES)}")
-    return str(status)
-
-
-def _plain(params: JsonObject) -> Config:
-    if not all(isinstance(value, str | int | float | bool | None) for value in params.values()):
-        raise StudyError(
-            "a trial has lists or tables as parameters; a parameter is a number or a text"
-        )
-    return dict(params)
+def _numbers(metrics: Mapping[str, float | None]) -> dict[str, float]:
+    return {name: value for name, value in metrics.items() if is_finite(value)}
 
 
 def store_results(storage: Storage, name: str, found: Imported, time: float) -> EventStore:

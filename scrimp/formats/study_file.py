@@ -282,10 +282,8 @@ def _constraints(reading: TomlReading, record: Mapping[str, object]) -> dict[str
     tolerance = 0.01}``."""
     right: dict[str, Constraint] = {}
     for name, rule in record.items():
-        try:
+        with reading.blamed_on("constraints", name):
             right[name] = read_constraint(rule)
-        except StudyError as error:
-            reading.wrong(("constraints", name), str(error))
     return right
 
 
