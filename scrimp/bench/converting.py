@@ -131,19 +131,12 @@ def _lcbench(source: Path, name: str) -> TableDraft:
     data = json.loads(source.read_text(encoding="utf-8"))
     runs: Runs = {}
     for task, entries in data.items():
-        ordered = [entries[key] for key in sorted(entries, key=int)]
-        runs[str(task)] = [
-            (
-                entry["config"],
-                np.array(entry["log"]["Train/val_cross_entropy"], dtype=float)[1:-1],
-                (
-                    np.array(entry["log"]["time"], dtype=float)[1:-1]
-                    if "time" in entry["log"]
-                    else None
-                ),
-            )
-            for entry in ordered
-        ]
+        rows = runs[str(task)] = []
+        for key in sorted(entries, key=int):
+            log = entries[key]["log"]
+            loss = np.array(log["Train/val_cross_entropy"], dtype=float)[1:-1]
+            seconds = np.array(log["time"], dtype=float)[1:-1] if "time" in log else None
+            rows.append((entries[key]["config"], loss, seconds))
     return _curves(name, "validation cross-entropy", runs, "LCBench")
 
 

@@ -43,11 +43,9 @@ from scrimp.study_log.trial import Trial
 from scrimp.threads import one_thread
 
 if TYPE_CHECKING:  # these load SciPy
-    from scrimp.checkpoint_selection.posterior import TablePosterior
     from scrimp.checkpoint_selection.recommendation import Recommendation
     from scrimp.checkpoint_selection.row_means import RowMeans
     from scrimp.checkpoint_selection.selector import Selector
-    from scrimp.surrogates.surrogate import Array
 
 
 GRID = "grid"
@@ -185,19 +183,6 @@ def believed_means(history: History, refit: bool = True) -> "RowMeans | None":
     growth = 1.0 if refit else selector.refit
     with one_thread():
         return selector.believe(score_table(history), _memory(history), growth)
-
-
-def posterior(history: History, refit: bool = False) -> "TablePosterior":
-    """Return means and standard deviations of all cells and of the checkpoints' averages."""
-    from scrimp.checkpoint_selection.posterior import posterior_of
-
-    coordinate = selector_of(history).method.coordinate
-    return posterior_of(needed_belief(history, refit), coordinate)
-
-
-def correlations(history: History, kernel: bool = False) -> "Array":
-    """Return the correlations of the tasks over the run (J, J)."""
-    return needed_belief(history).fitted.task_correlations(kernel=kernel)
 
 
 def needed_belief(history: History, refit: bool = False) -> "RowMeans":

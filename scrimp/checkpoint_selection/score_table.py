@@ -12,10 +12,10 @@ model. A cell is a pair (row, column) inside the package, (checkpoint, task) out
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import SupportsFloat
+from typing import SupportsFloat, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,7 @@ Checkpoint = str | int | float
 Cell = tuple[int, int]
 Entry = tuple[Checkpoint, str, float, float | None]
 Mask = NDArray[np.bool_]
+T = TypeVar("T")
 
 LARGEST_SCORE = 1e9
 """Scores beyond it are refused."""
@@ -355,36 +356,38 @@ def _group_numbers(
     return np.unique(numbers, return_inverse=True)[1]
 
 
-def _by_task(kind: str, given: Mapping[str, float] | None, tasks: Sequence[str]) -> Array:
-    """Return positive numbers per task (J,), 1 by default."""
-    values = np.ones(len(tasks))
-    for task, value in (given or {}).items():
+def _placed(kind: str, given: Mapping[str, T], tasks: Sequence[str]) -> Iterator[tuple[int, T]]:
+    """Yield the place of each task with what is given for it."""
+    for task, value in given.items():
         if task not in tasks:
             raise TableError(
                 f"the {kind} of task {task!r} is given, but the tasks are {_some(tasks)}"
             )
+        yield list(tasks).index(task), value
+
+
+def _by_task(kind: str, given: Mapping[str, float] | None, tasks: Sequence[str]) -> Array:
+    """Return positive numbers per task (J,), 1 by default."""
+    values = np.ones(len(tasks))
+    for place, value in _placed(kind, given or {}, tasks):
         if not 0.0 < value < math.inf:
             raise TableError(
-                f"the {kind} {value:g} of task {task!r} must be a finite number above zero"
+                f"the {kind} {value:g} of task {tasks[place]!r} must be a finite number above zero"
             )
-        values[list(tasks).index(task)] = value
+        values[place] = value
     return values
 
 
 def _signs(directions: Mapping[str, str], tasks: Sequence[str]) -> Array:
     """Return 1 for tasks where higher is better, -1 where lower is (J,)."""
     signs = np.ones(len(tasks))
-    for task, direction in directions.items():
-        if task not in tasks:
-            raise TableError(
-                f"the direction of task {task!r} is given, but the tasks are {_some(tasks)}"
-            )
+    for place, direction in _placed("direction", directions, tasks):
         if direction not in DIRECTIONS:
             raise TableError(
-                f"the direction {direction!r} of task {task!r} is unknown; write maximize or"
+                f"the direction {direction!r} of task {tasks[place]!r} is unknown; write maximize or"
                 " minimize"
             )
-        signs[list(tasks).index(task)] = -1.0 if direction == "minimize" else 1.0
+        signs[place] = -1.0 if direction == "minimize" else 1.0
     return signs
 
 

@@ -24,12 +24,12 @@ from scrimp.checkpoint_selection.cell_policy import (
     cell_of,
     cell_space,
     checked_stop,
-    correlations,
     ended_reason,
+    needed_belief,
     pending_cells,
-    posterior,
     recommendation,
     score_table,
+    selector_of,
 )
 from scrimp.checkpoint_selection.question_policy import (
     QuestionEvaluation,
@@ -211,14 +211,18 @@ class Selection(Logged):
         Its hyperparameters are those of the decisions, which are fitted again when the cells have
         grown by a quarter. ``refit=True`` fits them to all scores, as `recommend` does.
         """
-        return posterior(self.history, refit)
+        from scrimp.checkpoint_selection.posterior import posterior_of
+
+        history = self.history
+        coordinate = selector_of(history).method.coordinate
+        return posterior_of(needed_belief(history, refit), coordinate)
 
     def task_correlations(self, *, kernel: bool = False) -> "Array":
         """Return the correlations of the tasks over checkpoints under the posterior (tasks, tasks).
 
         ``kernel=True``: under the fitted prior, before any score; for ``ei-icm`` this is K_t.
         """
-        return correlations(self.history, kernel)
+        return needed_belief(self.history).fitted.task_correlations(kernel=kernel)
 
     def stop_when(
         self,

@@ -317,7 +317,7 @@ class _Export(msgspec.Struct):
     """The part of a file written by ``scrimp export`` that is read."""
 
     name: str
-    problem: dict[str, object]
+    problem: dict[str, Json]
     trials: list[_Trial]
 
 
