@@ -25,7 +25,7 @@ import msgspec
 import numpy as np
 
 from scrimp.checkpoint_selection.answer_book import Array
-from scrimp.checkpoint_selection.score_files import by_numbers
+from scrimp.checkpoint_selection.score_files import by_numbers, oldest_first
 from scrimp.errors import TableError
 from scrimp.json_values import Json
 
@@ -112,7 +112,7 @@ def read_answers(path: str | Path, metric: str | None = None) -> KnownAnswers:
 
 def read_sample_log(folder: Path, task: str, metric: str | None = None) -> dict[int, float]:
     """Return the scores by question in the newest log of a task below ``folder``."""
-    found = [file for file in _sample_logs(folder) if _task_of(file) == task]
+    found = [file for file in oldest_first(folder, "samples_*.jsonl") if _task_of(file) == task]
     if not found:
         raise TableError(
             f"{folder} has no samples_{task}_*.jsonl; run lm-evaluation-harness with --log_samples"
@@ -202,13 +202,6 @@ def _question(given: object) -> int | str:
     return int(text) if text.isdigit() else text
 
 
-def _sample_logs(folder: Path) -> list[Path]:
-    """Return the sample logs below a folder, the oldest first."""
-    return sorted(
-        folder.rglob("samples_*.jsonl"), key=lambda file: (file.stat().st_mtime, file.name)
-    )
-
-
 def _task_of(file: Path) -> str:
     """Return the task of samples_<task>_<time>.jsonl."""
     return file.stem.removeprefix("samples_").rpartition("_")[0]
@@ -228,7 +221,7 @@ def _samples(file: Path, metric: str | None) -> Iterator[tuple[int, float]]:
 
 def _harness_rows(folder: Path, metric: str | None) -> Iterator[Row]:
     """Yield the samples of lm-evaluation-harness below ``FOLDER/<checkpoint>/``."""
-    for file in _sample_logs(folder):
+    for file in oldest_first(folder, "samples_*.jsonl"):
         checkpoint = file.relative_to(folder).parts[0]
         for question, score in _samples(file, metric):
             yield checkpoint, _task_of(file), question, score

@@ -12,6 +12,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,13 +34,10 @@ class QuestionCommand:
     retries: int = 0
 
     def __call__(self, checkpoint: object, task: str, questions: Sequence[int]) -> object:
-        for attempt in range(self.retries + 1):
-            try:
+        for _ in range(self.retries):
+            with suppress(ScrimpError):
                 return self._answers(checkpoint, task, list(questions))
-            except ScrimpError:
-                if attempt == self.retries:
-                    raise
-        raise AssertionError("unreachable")
+        return self._answers(checkpoint, task, list(questions))
 
     def _answers(self, checkpoint: object, task: str, questions: list[int]) -> object:
         texts = {

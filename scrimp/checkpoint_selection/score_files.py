@@ -131,18 +131,16 @@ def table_from_records(
     ]
     if not rows:
         raise TableError(f"{source} has no rows; each must name a checkpoint, a task and a score")
-    table = ScoreTable.empty(
-        _checkpoints([row[0] for row in rows]), list(dict.fromkeys(row[1] for row in rows))
-    )
-    numeric = not isinstance(table.checkpoints[0], str)
+    labels = _labels(row[0] for row in rows)
+    tasks = list(dict.fromkeys(row[1] for row in rows))
+    table = ScoreTable.empty(list(dict.fromkeys(labels.values())), tasks)
     entries: list[Entry] = []
     failures: list[tuple[Checkpoint, str]] = []
     for checkpoint, task, score, stderr in rows:
-        label: Checkpoint = _number(checkpoint) if numeric else checkpoint
         if score is not None and math.isnan(score):
-            failures.append((label, task))
+            failures.append((labels[checkpoint], task))
         elif score is not None:
-            entries.append((label, task, score, stderr))
+            entries.append((labels[checkpoint], task, score, stderr))
     try:
         table = table.with_scores(entries)
     except TableError as error:
@@ -213,7 +211,7 @@ def sample_costs(folder: Path, tasks: Iterable[str]) -> dict[str, float]:
 
 def _harness_records(folder: Path) -> Iterator[tuple[Path, HarnessRecord]]:
     """Yield every file of results and its content, the oldest first."""
-    for file in _oldest_first(folder):
+    for file in oldest_first(folder):
         try:
             record = json.loads(file.read_text("utf-8-sig"))
         except (OSError, ValueError) as error:
@@ -264,13 +262,14 @@ def _text(value: object) -> str:
     return "" if value is None else str(value).strip()
 
 
-def _checkpoints(names: list[str]) -> list[Checkpoint]:
-    """Return the distinct checkpoints: sorted if all are numbers, else in order of appearance."""
+def _labels(names: Iterable[str]) -> dict[str, Checkpoint]:
+    """Return the checkpoints by name: numbers in ascending order if all are numbers, else the names
+    in order of appearance."""
     distinct = list(dict.fromkeys(names))
     try:
-        return sorted({_number(name) for name in distinct})
+        return {name: _number(name) for name in sorted(distinct, key=_number)}
     except ValueError:
-        return list(distinct)
+        return {name: name for name in distinct}
 
 
 def _number(name: str) -> int | float:
@@ -353,13 +352,13 @@ def sample_counts(record: HarnessRecord) -> dict[str, float]:
 
 
 def _newest_first(folder: Path) -> list[Path]:
-    files = _oldest_first(folder)[::-1]
+    files = oldest_first(folder)[::-1]
     return files or sorted([*folder.glob("*.json"), *folder.glob("*.csv")])
 
 
-def _oldest_first(folder: Path) -> list[Path]:
+def oldest_first(folder: Path, pattern: str = "results*.json") -> list[Path]:
     """Return the files of lm-evaluation-harness below a folder."""
-    return sorted(folder.rglob("results*.json"), key=lambda file: (file.stat().st_mtime, file.name))
+    return sorted(folder.rglob(pattern), key=lambda file: (file.stat().st_mtime, file.name))
 
 
 def _in_file(file: Path, checkpoint: object, task: str, metric: str | None) -> Score | None:

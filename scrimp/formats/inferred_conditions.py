@@ -14,7 +14,7 @@ values there is no condition, and trials that lack a parameter do not fit.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 from scrimp.errors import StudyError
@@ -122,17 +122,12 @@ def _refusal(study: str, name: str, lacking: int, count: int) -> str:
     )
 
 
-@dataclass(frozen=True)
-class _Parent:
-    """A possible parent of a parameter, and its values for which the parameter exists."""
-
-    name: str
-    values: tuple[Scalar, ...]
-
-    def admits(self, config: Config) -> bool:
-        return self.name in config and identity(config[self.name]) in set(
-            map(identity, self.values)
-        )
+def _holds(when: When, config: Config) -> bool:
+    """Return True if the condition holds in a configuration."""
+    return all(
+        parent in config and identity(config[parent]) in set(map(identity, values))
+        for parent, values in when.items()
+    )
 
 
 def _inferred_condition(name: str, space: Space, configs: Sequence[Config]) -> When | None:
@@ -147,17 +142,13 @@ def _inferred_condition(name: str, space: Space, configs: Sequence[Config]) -> W
     ]
     if not possible:
         return {}
-    completed = ((other, _completed(space[other], having, lacking, other)) for other in possible)
-    parents = [_Parent(other, values) for other, values in completed if values]
+    completed = {other: _completed(space[other], having, lacking, other) for other in possible}
+    parents = [(other, values) for other, values in completed.items() if values]
     for count in range(1, MAX_PARENTS + 1):
-        agreeing = [
-            group
-            for group in combinations(parents, count)
-            if not any(all(parent.admits(config) for parent in group) for config in lacking)
-        ]
+        groups: list[When] = [dict(group) for group in combinations(parents, count)]
+        agreeing = [when for when in groups if not any(_holds(when, config) for config in lacking)]
         if agreeing:
-            chosen = _preferred(agreeing, space, name, having)
-            return None if chosen is None else {each.name: each.values for each in chosen}
+            return _preferred(agreeing, space, name, having)
     return None
 
 
@@ -193,21 +184,21 @@ def _completed(
 
 
 def _preferred(
-    groups: Sequence[tuple[_Parent, ...]], space: Space, name: str, having: Sequence[Config]
-) -> tuple[_Parent, ...] | None:
-    """Return the only group, else the only one whose parents trials set before the child, as a
+    groups: Sequence[When], space: Space, name: str, having: Sequence[Config]
+) -> When | None:
+    """Return the only condition, else the only one whose parents trials set before the child, as a
     program with an `if` does, else the only one of choices; None if several are left. Parents with
     many values are not compared with those of few: they explain a few trials by chance."""
-    sizes = [math.prod(len(space[each.name].grid or ()) for each in group) for group in groups]
+    sizes = [math.prod(len(space[parent].grid or ()) for parent in when) for when in groups]
     limit = MAX_SIZE_RATIO * min(sizes)
-    left = [group for group, size in zip(groups, sizes, strict=True) if size <= limit]
+    left = [when for when, size in zip(groups, sizes, strict=True) if size <= limit]
 
-    def precedes(parent: _Parent) -> bool:
-        return all(list(config).index(parent.name) < list(config).index(name) for config in having)
+    def precedes(parent: str) -> bool:
+        return all(list(config).index(parent) < list(config).index(name) for config in having)
 
-    def is_choice(parent: _Parent) -> bool:
-        return isinstance(space[parent.name], Categorical)
+    def is_choice(parent: str) -> bool:
+        return isinstance(space[parent], Categorical)
 
     for test in (precedes, is_choice):
-        left = [group for group in left if all(map(test, group))] or left
+        left = [when for when in left if all(map(test, when))] or left
     return left[0] if len(left) == 1 else None

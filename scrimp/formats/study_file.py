@@ -190,27 +190,18 @@ def outline_of(record: Mapping[str, object], text: str = "") -> StudyOutline:
 
 
 def _planned(reading: TomlReading, source: str) -> StudyPlan:
-    plan = _plan(reading)
-    reading.refuse(source)
-    assert plan is not None, "a plan that is not whole has a mistake"
-    return plan
-
-
-def _plan(reading: TomlReading) -> StudyPlan | None:
-    """Return the plan, or None if mistakes prevent it. Use it only if there are no mistakes."""
+    """Return the plan; raise `StudyError` with every mistake."""
     top = reading.table(_File, reading.record, ())
     _plugins(reading, top.get("plugins", []))
     with reading.blamed_on("storage"):
         if top.get("storage") is not None:
             open_storage(top["storage"])
-    question = _question(reading, top)
-    if question is None:
-        return None
-    run = top.get("run", {})
-    objective = _objective(reading, top, question["space"])
-    _ends(reading, run, question["space"], objective)
-    if objective is None:
-        return None
+    question, objective, run = _question(reading, top), None, top.get("run", {})
+    if question is not None:
+        objective = _objective(reading, top, question["space"])
+        _ends(reading, run, question["space"], objective)
+    reading.refuse(source)
+    assert question is not None and objective is not None, "what is not whole has a mistake"
     question["plugins"] = top.get("plugins", ())
     return StudyPlan(top["name"], objective, top.get("storage"), question, run, reading.folder)
 
@@ -228,9 +219,11 @@ def _question(reading: TomlReading, top: Entries) -> Entries | None:
         return None
     names = (*_OPTIMIZED, "cost", "features", "noisy")
     question = {name: top[name] for name in names if name in top}
-    _check_optimized(reading, question)
+    optimized = _optimized(reading, question)
     question |= {"space": space, "budget": budget, "constraints": constraints}
-    method = _method(reading, top.get("method", "auto"), question if not reading.mistakes else None)
+    rest = {name: value for name, value in question.items() if name not in _OPTIMIZED}
+    problem = None if reading.mistakes else {**rest, **optimized}
+    method = _method(reading, top.get("method", "auto"), problem)
     question |= {"method": method, "seed": top.get("seed"), "learn_from": top.get("learn_from", ())}
     return question
 
@@ -288,41 +281,35 @@ def _constraints(reading: TomlReading, record: Mapping[str, object]) -> dict[str
 
 
 def _method(
-    reading: TomlReading, given: str | Mapping[str, object], question: Entries | None
+    reading: TomlReading, given: str | Mapping[str, object], problem: Entries | None
 ) -> Method | None:
-    """Return the method; its settings are checked against the question if that is valid."""
+    """Return the method; its settings are checked against the problem if that is valid."""
     method = None
     with reading.blamed_on("method"):
         method = parse_method(given)
-        if question is not None:
-            rest = {name: value for name, value in question.items() if name not in _OPTIMIZED}
-            build_policy(Problem(**rest, **_optimized(question)), method)
+        if problem is not None:
+            build_policy(Problem(**problem), method)
     return method
 
 
 _OPTIMIZED = ("metric", "direction", "metrics", "reference", "goals", "weights")
 
 
-def _optimized(question: Entries) -> dict[str, Any]:
-    """Return what is optimized; raises `StudyError` if its parts do not fit together."""
-    named = (
-        question.get("metric", "value"),
-        question.get("direction", "minimize"),
-        question.get("metrics"),
-    )
+def _optimized(reading: TomlReading, question: Entries) -> Entries:
+    """Return what is optimized; report parts that do not fit together at the table that has them."""
     tables = {label: question.get(label) or {} for label in _OPTIMIZED[3:]}
-    found: dict[str, Any] = {"metrics": metrics_of(*named), **tables}
-    check_metrics(**found)
-    return found
-
-
-def _check_optimized(reading: TomlReading, question: Entries) -> None:
-    """Report parts that do not fit together, at the table that has them."""
     try:
-        _optimized(question)
+        metrics = metrics_of(
+            question.get("metric", "value"),
+            question.get("direction", "minimize"),
+            question.get("metrics"),
+        )
+        check_metrics(metrics, **tables)
     except StudyError as error:
-        tables = (name for name in _OPTIMIZED[3:] if str(error).startswith(name[:6]))
-        reading.wrong((next(tables, "metrics"),), str(error))
+        wrong = (name for name in tables if str(error).startswith(name[:6]))
+        reading.wrong((next(wrong, "metrics"),), str(error))
+        return {}
+    return {"metrics": metrics, **tables}
 
 
 def _objective(reading: TomlReading, top: Entries, space: Space) -> str | Command | None:

@@ -12,16 +12,17 @@ does not wait, and the rest is shown by a later call or by ``scrimp track``.
 """
 
 import importlib
-import json
 import logging
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Literal, cast
+
+import msgspec
 
 from scrimp.checks import did_you_mean
 from scrimp.errors import ScrimpError, StorageError, StudyError
@@ -79,40 +80,36 @@ class Follower:
 
     store: EventStore
     tracker: Tracker
-    _history: History | None = field(default=None, init=False)
+    history: History | None = field(default=None, init=False)
+    """The study as the tracker shows it; None before the first `catch_up`."""
 
     def catch_up(self) -> int:
         """Pass on all new events; return their number. `StorageError` if the tracker fails; the
         next call starts at its cursor."""
         passed = 0
         try:
-            history = self._history or self._begin()
+            history = self.history or self._begin()
             while events := self.store.read(history.length):
                 for start in range(0, len(events), EVENTS_PER_BATCH):
                     batch = events[start : start + EVENTS_PER_BATCH]
                     news, history = _news(history, batch)
                     self.tracker.write(news, history)
                     passed += len(batch)
-            self._history = history
+            self.history = history
         except ScrimpError:
-            self._history = None
+            self.history = None
             raise
         except Exception as error:
-            self._history = None
+            self.history = None
             raise StorageError(
                 f"{self.tracker.label} did not take study {self.store.name!r}:"
                 f" {type(error).__name__}: {error}"
             ) from error
         return passed
 
-    @property
-    def history(self) -> History | None:
-        """The study as the tracker shows it; None before the first `catch_up`."""
-        return self._history
-
     def close(self) -> None:
         """Flush the tracker; `StorageError` if it fails."""
-        self._history = None
+        self.history = None
         try:
             self.tracker.close()
         except Exception as error:
@@ -193,56 +190,45 @@ def follow(
         ending = pause(wait)
 
 
-class tracking:
-    """A context manager that shows a study while it runs; at the end the tracker has ``patience``
-    seconds to show the rest."""
+@contextmanager
+def tracking(
+    study: str,
+    tracker: Tracker,
+    *,
+    storage: str | Storage | None = None,
+    every: float = 2.0,
+    patience: float = 30.0,
+) -> Iterator[None]:
+    """Show a study while the block runs; at its end the tracker has ``patience`` seconds to show the
+    rest."""
+    # Raises here for an unknown study.
+    storage_at(storage).open(study)
+    ending, complete = threading.Event(), threading.Event()
 
-    def __init__(
-        self,
-        study: str,
-        tracker: Tracker,
-        *,
-        storage: str | Storage | None = None,
-        every: float = 2.0,
-        patience: float = 30.0,
-    ) -> None:
-        self._study, self._tracker, self._storage = study, tracker, storage
-        self._every, self._patience = every, patience
-        self._stop = threading.Event()
-        self._complete = False
-        self._thread = threading.Thread(target=self._run, name=f"tracking {study}", daemon=True)
-
-    def __enter__(self) -> "tracking":
-        # Raises here for an unknown study.
-        storage_at(self._storage).open(self._study)
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stop.set()
-        self._thread.join(self._patience)
-        if not self._complete:
-            logger.warning(
-                "%s has not shown all of study %r; `scrimp track` shows the rest",
-                self._tracker.label,
-                self._study,
-            )
-
-    def _run(self) -> None:
+    def run() -> None:
         """Run in the thread, with its own connection; errors are logged."""
         try:
-            follower = Follower(storage_at(self._storage).open(self._study), self._tracker)
-            follow(follower, self._stop.wait, self._every, over=lambda history: False)
+            follower = Follower(storage_at(storage).open(study), tracker)
+            follow(follower, ending.wait, every, over=lambda history: False)
             follower.catch_up()
             follower.close()
-            self._complete = True
+            complete.set()
         except ScrimpError as error:
             logger.warning("%s", error)
+
+    thread = threading.Thread(target=run, name=f"tracking {study}", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        thread.join(patience)
+        if not complete.is_set():
+            logger.warning(
+                "%s has not shown all of study %r; `scrimp track` shows the rest",
+                tracker.label,
+                study,
+            )
 
 
 def finite_metrics(point: Observation) -> dict[str, float]:
@@ -262,37 +248,42 @@ def step_number(trial: Trial, point: Observation) -> int:
     return int(point.step) if whole else len(trial.curve)
 
 
+class _Cursor(msgspec.Struct):
+    """The identity of a study, a number of events, and a text per trial that the tracker needs."""
+
+    study: str
+    cursor: int
+    trials: dict[str, str]
+
+
 @dataclass(frozen=True)
 class CursorFile:
-    """A file at ``path`` with the identity of a study, a number of events, and a text per trial
-    that the tracker needs to continue."""
+    """How far a study was shown, in the file at ``path``."""
 
     path: Path
 
     def read(self, identity: str) -> tuple[int, dict[str, str]]:
         """Return the cursor and the texts; `StudyError` for the file of another study."""
         try:
-            record = json.loads(self.path.read_text(encoding="utf-8"))
-            known, cursor, texts = record["study"], int(record["cursor"]), dict(record["trials"])
+            found = msgspec.json.decode(self.path.read_bytes(), type=_Cursor)
         except FileNotFoundError:
             return 0, {}
-        except (ValueError, KeyError, TypeError):
+        except (msgspec.DecodeError, UnicodeDecodeError):
             raise StudyError(
                 f"{str(self.path)!r} does not say how far a study was shown; remove it to show the"
                 " study from its beginning"
             ) from None
-        if known != identity:
+        if found.study != identity:
             raise StudyError(
                 f"{str(self.path.parent)!r} shows another study of this name; give another place"
             )
-        return cursor, texts
+        return found.cursor, found.trials
 
     def write(self, identity: str, cursor: int, texts: dict[str, str]) -> None:
         """Replace the file in one step."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        record = {"study": identity, "cursor": cursor, "trials": texts}
         beside = self.path.with_suffix(".new")
-        beside.write_text(json.dumps(record), encoding="utf-8")
+        beside.write_bytes(msgspec.json.encode(_Cursor(identity, cursor, texts)))
         os.replace(beside, self.path)
 
 
