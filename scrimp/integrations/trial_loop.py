@@ -14,33 +14,20 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, SupportsFloat, TypeVar
+from typing import TYPE_CHECKING, SupportsFloat, TypeAlias, TypeVar
 
 from scrimp import script
 from scrimp.checks import did_you_mean, is_whole
 from scrimp.errors import ReportError, StorageError
+
+if TYPE_CHECKING:
+    from scrimp.executors.live_trial import LiveTrial
 
 State = TypeVar("State")
 
 Metrics = str | Mapping[str, str]
 """The metrics to report: one metric of the library by its name, or a mapping from the study's names
 to the library's, such as ``{"val_error": "val_loss"}``."""
-
-
-class RunningTrial(Protocol):
-    """The parts of a trial that a training loop needs; `scrimp.LiveTrial` in an objective."""
-
-    @property
-    def budget(self) -> float: ...
-    @property
-    def step(self) -> float: ...
-    @property
-    def resumed(self) -> bool: ...
-    @property
-    def checkpoint_dir(self) -> Path: ...
-    def report(
-        self, value: Mapping[str, SupportsFloat], /, *, step: float | None = None
-    ) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -70,6 +57,10 @@ class ScriptTrial:
     def report(self, value: Mapping[str, SupportsFloat], /, *, step: float | None = None) -> bool:
         """Report metrics; True to continue training."""
         return script.report(step=step, **{name: float(one) for name, one in value.items()})
+
+
+RunningTrial: TypeAlias = "LiveTrial | ScriptTrial"
+"""The trial of an objective, or of a script."""
 
 
 @dataclass
