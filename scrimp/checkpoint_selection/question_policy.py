@@ -419,4 +419,5 @@ def recommend_race(history: History) -> "Recommendation":
         interval=(low, high),
         asked=int(race.counts.sum()),
         answers=int(race.sizes.sum()) * len(fold.checkpoints),
+        tied=race.tied,
     )

@@ -122,6 +122,13 @@ class QuestionRace:
         """The row with the highest score among those still in the race."""
         return int(self.best(self.contenders, 1)[0])
 
+    @property
+    def tied(self) -> int:
+        """The number of other contenders with exactly the leader's score."""
+        rows = self.contenders
+        scores = self.book.scores(rows, self.counts[rows].min(0))
+        return int((scores == scores.max()).sum()) - 1
+
     def open_parts(self) -> Iterator[Part]:
         """Yield what is left of the round, row by row. Every other round goes backwards, so that it
         begins with the row that is still loaded."""

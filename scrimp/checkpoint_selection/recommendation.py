@@ -23,6 +23,9 @@ from scrimp.surrogates.surrogate import Array
 Answer = Literal["measured", "smooth"]
 """The mean to maximise: of the scores, or of the smooth curve."""
 
+ROUNDING = 1e-12
+"""Scores that differ by less are equal."""
+
 
 @dataclass(frozen=True, repr=False)
 class Recommendation:
@@ -37,9 +40,10 @@ class Recommendation:
     over all checkpoints, and all numbers are about that curve.
 
     ``probability_best``: that no checkpoint is better than the answer by more than ``tolerance``.
-    ``expected_loss``: how much better the best one is on average. ``scores_with_error`` of the
-    ``scores`` so far have a standard error; sampling error is included for these only. ``spent``:
-    cost of the cells so far. In a selection by question also the 90 % ``interval`` of the score over
+    ``expected_loss``: how much better the best one is on average. ``tied``: how many others have
+    exactly the same score. ``scores_with_error`` of the ``scores`` so far count with a standard
+    error; sampling error is included for these only. ``ignored_errors``: the standard errors told
+    do not count, as the selection asks. ``spent``: cost of the cells so far. In a selection by question also the 90 % ``interval`` of the score over
     all questions, and how many of all ``answers`` were ``asked``.
     """
 
@@ -60,6 +64,8 @@ class Recommendation:
     scores_with_error: int = 0
     smooth: bool = False
     ordered: bool = True
+    tied: int = 0
+    ignored_errors: bool = False
 
     def _repr_html_(self) -> str:
         """Return the answer as a table, for notebooks."""
@@ -113,9 +119,12 @@ class Recommendation:
             return (f"take checkpoint {self.checkpoint} (nothing was measured)", *self._warned)
         first = f"take checkpoint {self.checkpoint}: mean score {self.score_text}"
         if self.probability_best is None or self.expected_loss is None:
-            why = "why: it has the highest mean of the checkpoints measured on most tasks"
-            return (first, why, self._sampling, *self._warned)
-        which = "of the checkpoints measured it has the highest expected mean over all tasks"
+            most = "the highest mean of the checkpoints measured on most tasks"
+            return (first, f"why: {self._it_has} {most}{self._choice}", self._sampling, *self._warned)
+        which = (
+            f"of the checkpoints measured {self._it_has} the highest expected mean over all"
+            f" tasks{self._choice}"
+        )
         if self.smooth:
             which = "the smooth curve of the mean over all tasks has its highest point there"
         second = "" if self.runner_up is None else f"; runner-up {self.runner_up}"
@@ -128,8 +137,24 @@ class Recommendation:
         return (first, f"why: {which}", sure, self._sampling, *opinion, *self._warned)
 
     @property
+    def _it_has(self) -> str:
+        if not self.tied:
+            return "it has"
+        return f"it and {self.tied} other{'s' if self.tied > 1 else ''} share"
+
+    @property
+    def _choice(self) -> str:
+        """The rule that picked one of several with the same score."""
+        if not self.tied:
+            return ""
+        in_order = self.ordered and self.asked is None
+        return f", and it is {'the first of them' if in_order else 'one of them at random'}"
+
+    @property
     def _sampling(self) -> str:
         """The part of the sampling error that the numbers include."""
+        if self.ignored_errors:
+            return "sampling error is not included: the standard errors told are ignored"
         if self.scores_with_error == 0:
             return "sampling error is not included: no score has a standard error"
         if self.scores_with_error < self.scores:
@@ -144,16 +169,25 @@ class Recommendation:
         """The answer of a race over questions, in sentences."""
         low, high = self.interval or (float("nan"), float("nan"))
         second = "" if self.runner_up is None else f"; runner-up {self.runner_up}"
+        share = 100.0 * (self.asked or 0) / (self.answers or 1)
         return (
             f"take checkpoint {self.checkpoint}: mean score {self.expected_score:.4f} (90 % interval"
             f" {low:.4f} to {high:.4f}, sampling error included)",
-            "why: it has the highest score on the questions that the remaining checkpoints share",
-            f"best with probability {self.probability_text}; expected loss"
-            f" {self.loss_text}{second}",
+            f"why: {self._it_has} the highest score on the questions that the remaining checkpoints"
+            f" have all answered{self._choice}",
+            f"{self.sure_text}; expected loss {self.loss_text}{second}",
             f"{self.asked:,} of {self.answers:,} answers asked"
-            f" ({100.0 * (self.asked or 0) / (self.answers or 1):.2g} %)",
+            f" ({share:{'.2g' if share < 99.5 else '.0f'}} %)",
             *self._warned,
         )
+
+    @property
+    def sure_text(self) -> str:
+        """The probability that the answer of a race is best; a tie says nothing about which of them
+        is."""
+        if self.tied:
+            return f"tied with {self.tied} other{'s' if self.tied > 1 else ''}"
+        return f"best with probability {self.probability_text}"
 
     @property
     def _opinion(self) -> str:
@@ -223,6 +257,7 @@ def recommend_modelled(
     loss = expected_losses(centre, covariance, place, rng)
     order = np.argsort(-averages, kind="stable")
     others = order[order != best]
+    counted = int((means.posterior.sampling_variance > 0.0).sum())
     return Recommendation(
         checkpoint=table.checkpoints[best],
         underlying=table.checkpoints[underlying],
@@ -235,9 +270,11 @@ def recommend_modelled(
         tolerance=tolerance,
         warnings=table.warnings,
         scores=int(table.seen.sum()),
-        scores_with_error=int((means.posterior.sampling_variance > 0.0).sum()),
+        scores_with_error=counted,
         smooth=answer == "smooth",
         ordered=table.steps is not None,
+        tied=_tied(np.where(looked_at | (answer == "smooth"), averages, -np.inf)),
+        ignored_errors=_ignored(table, counted),
     )
 
 
@@ -275,4 +312,18 @@ def recommend_measured(table: ScoreTable, tolerance: float, stderr: bool = True)
         warnings=table.warnings,
         scores=int(table.seen.sum()),
         scores_with_error=int(known.sum()),
+        ordered=table.steps is not None,
+        tied=0 if scores is None else _tied(scores),
+        ignored_errors=_ignored(table, int(known.sum())),
     )
+
+
+def _ignored(table: ScoreTable, counted: int) -> bool:
+    """Return True if standard errors were told and none counts."""
+    return counted == 0 and bool((table.seen & (table.errors > 0.0)).any())
+
+
+def _tied(scores: Array) -> int:
+    """Return how many others have the highest score, up to rounding."""
+    return int((scores >= scores.max() - ROUNDING).sum()) - 1
+

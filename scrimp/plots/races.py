@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scrimp.checkpoint_selection.question_policy import RaceFold, is_race, race_of, stated
+from scrimp.checkpoint_selection.question_policy import (
+    RaceFold,
+    is_race,
+    race_of,
+    recommend_race,
+    stated,
+)
 from scrimp.checkpoint_selection.question_race import QuestionRace
 from scrimp.checkpoint_selection.selection import Selection
 from scrimp.errors import StudyError
@@ -112,7 +118,7 @@ def selection_scores(selection: Selection) -> "Figure":
     picture.update_layout(height=FIGURE_HEIGHT)
     low, high = sorted(sign * end for end in statement.interval)
     title = f"{leader}: {sign * statement.score:.4f}, 90 % interval {low:.4f} to {high:.4f}"
-    sure = f"best with probability {statement.probability_best:.2f}"
+    sure = recommend_race(selection.history).sure_text
     return figure(picture, title, f"{title}; {sure}. Bars: 90 % intervals on common questions.")
 
 

@@ -219,6 +219,18 @@ def test_answers_are_packed_and_read_back(values: list[float]) -> None:
     assert unpack_answers("x" + packed, len(values)) is None
 
 
+def test_equal_scores_of_a_race_are_called_tied_and_all_answers_are_100_percent() -> None:
+    race = scrimp.create_selection(
+        "tied", checkpoints=STEPS[:2], tasks={"a": 20}, storage="memory://", seed=0
+    )
+    answer = race.run(lambda checkpoint, task, asked: [1.0] * len(asked), share=1.0, progress=False)
+    assert answer.tied == 1
+    text = str(answer)
+    assert "it and 1 other share the highest score" in text and "one of them at random" in text
+    assert "tied with 1 other; expected loss" in text and "probability" not in text
+    assert "40 of 40 answers asked (100 %)" in text
+
+
 def test_margins_are_packed_beside_the_answers() -> None:
     packed = pack_answers([1.0, 0.0, 1.0], [0.5, -2.0, 1e9])
     read = unpack_answers(packed, 3)

@@ -199,3 +199,26 @@ def test_an_answer_was_looked_at():
     assert answer.checkpoint in (400, 900) and answer.underlying in (400, 900)
     assert answer.runner_up == steps[promised]
     assert answer.expected_loss > 0.0
+
+
+@pytest.mark.parametrize(
+    ("steps", "choice"), [(True, "the first of them"), (False, "one of them at random")]
+)
+def test_equal_scores_are_called_tied(steps, choice):
+    names = [10, 20, 30] if steps else ["a", "b", "c"]
+    table = ScoreTable.empty(names, ["x", "y"], ordered=steps)
+    cells = [(name, task, 0.5, None) for name in names[:2] for task in "xy"]
+    table = table.with_scores([*cells, (names[2], "x", 0.4, None), (names[2], "y", 0.4, None)])
+    for answer in (Selector().recommend(table), recommend_measured(table, 0.002)):
+        assert answer.tied == 1
+        assert "it and 1 other share the highest" in str(answer) and choice in str(answer)
+    alone = table.with_scores([(names[0], "x", 0.6, None)], replacing=True)
+    assert "it has the highest" in str(Selector().recommend(alone))
+
+
+def test_ignored_standard_errors_are_not_called_missing(full_table, with_errors):
+    table = with_errors(full_table(), 0.05)
+    text = "sampling error is not included: the standard errors told are ignored"
+    for method in ("kg", "stride"):
+        assert text in str(Selector(SelectorSettings(method, stderr=False)).recommend(table))
+        assert text not in str(Selector(SelectorSettings(method)).recommend(table))
