@@ -43,8 +43,9 @@ class Recommendation:
     ``expected_loss``: how much better the best one is on average. ``tied``: how many others have
     exactly the same score. ``scores_with_error`` of the ``scores`` so far count with a standard
     error; sampling error is included for these only. ``ignored_errors``: the standard errors told
-    do not count, as the selection asks. ``spent``: cost of the cells so far. In a selection by question also the 90 % ``interval`` of the score over
-    all questions, and how many of all ``answers`` were ``asked``.
+    do not count, as the selection asks. ``spent``: cost of the cells so far. In a selection by
+    question also the 90 % ``interval`` of the score over all questions, and how many of all
+    ``answers`` were ``asked``.
     """
 
     checkpoint: Checkpoint
@@ -120,7 +121,12 @@ class Recommendation:
         first = f"take checkpoint {self.checkpoint}: mean score {self.score_text}"
         if self.probability_best is None or self.expected_loss is None:
             most = "the highest mean of the checkpoints measured on most tasks"
-            return (first, f"why: {self._it_has} {most}{self._choice}", self._sampling, *self._warned)
+            return (
+                first,
+                f"why: {self._it_has} {most}{self._choice}",
+                self._sampling,
+                *self._warned,
+            )
         which = (
             f"of the checkpoints measured {self._it_has} the highest expected mean over all"
             f" tasks{self._choice}"
@@ -326,4 +332,3 @@ def _ignored(table: ScoreTable, counted: int) -> bool:
 def _tied(scores: Array) -> int:
     """Return how many others have the highest score, up to rounding."""
     return int((scores >= scores.max() - ROUNDING).sum()) - 1
-

@@ -83,10 +83,13 @@ class Catalog(Generic[T]):
     def __getitem__(self, name: str) -> T:
         found = self.find(name)
         if found is None:
-            known = ", ".join(sorted(self._things))
             remedy = "; choose one of them, or name the plugin that registers it"
+            if not self._things:
+                known, remedy = "; none is registered", ": name the plugin that registers it"
+            else:
+                known = f" among {', '.join(sorted(self._things))}"
             hint = did_you_mean(name, self._things, remedy)
-            raise self._error(f"there is no {self._kind} {name!r} among {known}{hint}")
+            raise self._error(f"there is no {self._kind} {name!r}{known}{hint}")
         return found
 
     def __contains__(self, name: object) -> bool:

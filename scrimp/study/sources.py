@@ -69,7 +69,9 @@ def attachments(
     """Return the events that attach past studies by name, or ``"all"`` that share enough
     parameters; warn of those that cannot be read."""
     if learn_from != "all" and (
-        isinstance(learn_from, str) or not isinstance(learn_from, Sequence)
+        isinstance(learn_from, str)
+        or not isinstance(learn_from, Sequence)
+        or not all(isinstance(each, str) for each in learn_from)
     ):
         names = [learn_from] if isinstance(learn_from, str) else ["last-week"]
         raise StudyError(

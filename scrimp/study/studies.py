@@ -170,8 +170,8 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
 
 
 def _advise(problem: Problem, method: Method) -> None:
-    """Warn of a cost that the method ignores, of settings of a cost that the study has not, and of
-    so many metrics that nearly every trial is on the front."""
+    """Warn of a cost that the method ignores, of settings of a cost or of several metrics that the
+    study has not, and of so many metrics that nearly every trial is on the front."""
     if ignores_cost(problem, method):
         warnings.warn(
             f"method {method.name!r} does not weigh the cost {problem.cost!r} in this study: it is"
@@ -187,6 +187,12 @@ def _advise(problem: Problem, method: Method) -> None:
             stacklevel=3,
         )
     count = len(problem.metrics)
+    if "trade_off" in method.settings and count == 1:
+        warnings.warn(
+            "setting 'trade_off' has no effect: the study has one metric; give several as"
+            " metrics={'val_error': 'minimize', ...}, or leave the setting out",
+            stacklevel=3,
+        )
     if count >= MANY_METRICS:
         warnings.warn(
             f"{count} metrics: with so many, nearly every trial is on the front, and hypervolumes"

@@ -199,7 +199,10 @@ def test_a_selection_by_question_shows_its_race(tmp_path: Any) -> None:
         assert f'id="figure-{name}"' in text
         assert client.get(f"/figure?study=run&name={name}").json()["data"]
     assert 'id="figure-selection_grid"' not in text
-    assert "it has the highest score on the questions that the remaining checkpoints have all answered" in text
+    assert (
+        "it has the highest score on the questions that the remaining checkpoints have all answered"
+        in text
+    )
 
 
 def test_a_selection_has_its_own_pictures_and_no_buttons(tmp_path: Any) -> None:

@@ -73,7 +73,7 @@ def test_a_kernel_has_no_effect_beside_another_surrogate(monkeypatch: pytest.Mon
 def test_the_name_of_a_method_cannot_be_contradicted(method: str, use: str) -> None:
     with pytest.raises(MethodError, match=f"use '{use}'"):
         create(method)
-    create(use)
+    create(use, metrics={"a": "minimize", "b": "minimize"})
 
 
 def test_a_name_may_be_confirmed() -> None:
@@ -131,6 +131,19 @@ def test_settings_of_a_cost_that_the_study_has_not_are_warned_about(
         create(method, **more)
     said = [str(warning.message) for warning in recwarn]
     assert ["has no effect: the study has no cost" in text for text in said] == [True] * idle
+
+
+@pytest.mark.parametrize(
+    ("metrics", "idle"), [({}, True), ({"metrics": {"a": "minimize", "b": "minimize"}}, False)]
+)
+def test_a_trade_off_of_one_metric_is_warned_about(
+    metrics: dict[str, Any], idle: bool, recwarn: pytest.WarningsRecorder
+) -> None:
+    create("gp:trade_off=chebyshev", **metrics)
+    said = [str(warning.message) for warning in recwarn]
+    assert ["'trade_off' has no effect: the study has one" in text for text in said] == [
+        True
+    ] * idle
 
 
 @pytest.mark.parametrize("method", ["rgpe:dilution=none", scrimp.Method("rgpe", dilution=None)])

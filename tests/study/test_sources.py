@@ -270,6 +270,9 @@ def test_a_text_that_is_not_all_is_refused(storage: Storage) -> None:
         StudyError, match=r"learn_from is 'a'; give a list of names such as \['a'\], or 'all'"
     ):
         scrimp.create_study("new", SPACE, learn_from="a", storage=storage, seed=0)
+    past = scrimp.load_study("a", storage=storage)
+    with pytest.raises(StudyError, match=r"learn_from is \[Study.*; give a list of names"):
+        scrimp.create_study("new", SPACE, learn_from=[past], storage=storage, seed=0)  # type: ignore[list-item]
 
 
 def test_a_study_does_not_learn_from_itself(storage: Storage) -> None:
