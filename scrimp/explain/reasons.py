@@ -14,7 +14,7 @@ numbers can be checked against the curves: values reported by then, ranks, and c
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import to_builtins
@@ -72,6 +72,9 @@ from scrimp.study_log.trial import Trial
 
 MAX_RANKS_SHOWN = 6
 """Ranks over time that the summary lists."""
+
+NEARLY_ALL = 0.9999
+"""The largest weight that is not the whole, as records round it."""
 
 INVALID_RECORD = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Exceptions of a record with content that its method would not write."""
@@ -502,10 +505,20 @@ def _outcome_sentences(history: History, trial: Trial, moments: Sequence[Moment]
     sources = next((moment.record.sources for moment in moments if moment.new), None)
     names = {source.study for source in history.sources}
     weights = {} if sources is None else sources.weights
-    shares = [(weight, name) for name, weight in weights.items() if name in names]
+    shares = {name: weight for name, weight in weights.items() if name in names}
     if shares:
-        (most, who), total = max(shares), sum(weight for weight, _ in shares)
-        found.append(
-            f"Past studies had a weight of {share_words(total)}, the largest {who} with {share_words(most)}."
-        )
+        found.append(_past_sentence(shares, alone=len(shares) == len(weights)))
     return found
+
+
+def _past_sentence(shares: Mapping[str, float], alone: bool) -> str:
+    """Describe the weights of past studies. They are rounded in the log: without being ``alone`` they
+    are never all."""
+    limit = 1.0 if alone else NEARLY_ALL
+    total, most = (min(each, limit) for each in (sum(shares.values()), max(shares.values())))
+    largest = [name for name, weight in shares.items() if min(weight, limit) == most]
+    each = " each" if len(largest) > 1 else ""
+    return (
+        f"Past studies had a weight of {share_words(total)}, the largest {' and '.join(largest)}"
+        f" with {share_words(most)}{each}."
+    )

@@ -117,6 +117,30 @@ def test_constraints_cost_and_past_studies_are_told() -> None:
     assert "Plain `gp` without past studies would have tried lr=" in text
 
 
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        ({"old": 0.7, "older": 0.3, "this study": 0.0}, "over 99%, the largest old with 70%."),
+        ({"old": 1.0, "this study": 0.0}, "over 99%, the largest old with over 99%."),
+        (
+            {"old": 0.4, "older": 0.4, "this study": 0.2},
+            "80%, the largest old and older with 40% each.",
+        ),
+        ({"old": 1.0}, "100%, the largest old with 100%."),
+    ],
+)
+def test_a_rounded_weight_is_never_all_and_equal_ones_are_named_together(
+    weights: dict[str, float], words: str
+) -> None:
+    made = study(method="gp")
+    for name in ("old", "older"):
+        made._ledger.append([SourceAttached(study=name, length=3, digest="x")])
+    record = DecisionRecord(reason=Modelled(1.0), sources=Sources(weights=weights))
+    added = TrialAdded(trial=0, config={"lr": 0.1, "layers": 1})
+    decided(made, 0, record, added, BudgetGranted(trial=0, budget=1.0))
+    assert f"Past studies had a weight of {words}" in made.explain(0).text
+
+
 def test_a_trial_that_nobody_decided_on() -> None:
     made = study(budget=EPOCHS)
     made._ledger.append([TrialAdded(trial=0, config={"lr": 0.1, "layers": 1})])
