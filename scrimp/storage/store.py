@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TypeAlias
 from uuid import UUID
 
 from scrimp.errors import Conflict, StorageError, StudyError
@@ -33,6 +34,10 @@ from scrimp.study_log.events import Event
 
 IDENTITY = "identity"
 """The key under which a storage keeps its own identity."""
+
+
+Early: TypeAlias = Callable[[list[Event]], None]
+"""A function that takes in events before a turn begins."""
 
 
 class EventStore(ABC):
@@ -74,13 +79,14 @@ class EventStore(ABC):
         return list(events) if length == start + len(events) else self.read(start)
 
     @contextmanager
-    def turn(self, start: int) -> Iterator[list[Event]]:
+    def turn(self, start: int, early: Early | None = None) -> Iterator[list[Event]]:
         """Wait for a turn to decide. It begins by reading from ``start`` on and ends with the
         append of the decision.
 
         Turns save work where many processes decide at once. They are a courtesy, not a lock: others
         may decide without one, and `Conflict` still says which was first. A turn that lasts too
-        long is no longer waited for. Stores that few processes share need none.
+        long is no longer waited for. Stores that few processes share need none. ``early`` may get
+        the first of the new events while others still decide; the turn then begins after them.
         """
         yield self.read(start)
 

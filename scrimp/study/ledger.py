@@ -92,8 +92,9 @@ class Ledger:
                 before = self.history
                 try:
                     # The turn saves work; the numbered append decides which process wins.
-                    with self.store.turn(before.length) as news:
-                        history = self.history = before.with_events(news)
+                    with self.store.turn(before.length, self._take_in) as news:
+                        self._take_in(news)
+                        history = self.history
                         decision = next_decision(deciding(), history)
                         action, count, queued = decision.action, len(history.trials), history.queue
                         if isinstance(action, Wait | Finish):
@@ -121,6 +122,9 @@ class Ledger:
                     raise
             if conflicts:
                 self._await_news(conflicts)
+
+    def _take_in(self, news: list[Event]) -> None:
+        self.history = self.history.with_events(news)
 
     def _await_news(self, conflicts: int) -> None:
         """Pause after a conflict with nothing new to read; `StorageError` after many."""

@@ -41,6 +41,8 @@ FIELDS = [
     "scores_with_error",
     "smooth",
     "ordered",
+    "tied",
+    "ignored_errors",
 ]
 
 

@@ -55,6 +55,7 @@ def test_show_json_has_the_promised_form(storage: str) -> None:
         "spent",
         "repeated",
         "freed",
+        "advisers",
         "trials",
     ]
     assert (record["name"], record["direction"], record["metric"], record["method"]) == (

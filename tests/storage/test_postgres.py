@@ -11,14 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from scrimp.errors import Conflict, StorageError, StudyError
 from scrimp.storage import postgres
 from scrimp.storage.open import open_storage
 from scrimp.storage.postgres import PostgresStorage
-from scrimp.storage.store import Storage
-from scrimp.study_log.events import Decided, Reported
+from scrimp.storage.store import EventStore, Storage
+from scrimp.study_log.events import Decided, Event, Reported
 from scrimp.testing.storages import (
     DurableStorageBattery,
     ServedStoreBattery,
@@ -291,6 +292,97 @@ def test_turns_leave_no_conflict(url: str, storage: Storage) -> None:
                 except Conflict:
                     conflicts += 1
         return conflicts
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(take, others)) == [0, 0, 0]
+    assert len(storage.open("digits").read()) == 46
+    for other in others:
+        other.close()
+
+
+def advisory_locks(url: str) -> int:
+    query = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'"
+    with psycopg.connect(url) as connection:
+        found = connection.execute(query).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def crowded(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> EventStore:
+    """A study whose next turn has two steps."""
+    monkeypatch.setattr(postgres, "CROWDED_EVENTS", 1)
+    store = storage.create("digits", [first_event("digits")])
+    with store.turn(0, lambda news: None):
+        store.append([report_of(0)], decision=0)
+    return store
+
+
+def test_where_many_wait_a_turn_reads_most_of_the_log_early(
+    url: str, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = crowded(storage, monkeypatch)
+    other = open_storage(url).open("digits")
+    early: list[Event] = []
+
+    def take_in(news: list[Event]) -> None:
+        early.extend(news)
+        other.append([report_of(1)])
+        assert advisory_locks(url) == 1
+
+    with store.turn(0, take_in) as news:
+        assert (early, news) == ([first_event("digits"), report_of(0)], [report_of(1)])
+        assert advisory_locks(url) == 1
+        assert store.append([report_of(2)], decision=1) == 4
+    assert advisory_locks(url) == 0
+
+
+def test_the_first_step_of_a_turn_ends_with_an_error(
+    url: str, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = crowded(storage, monkeypatch)
+
+    def fail(news: list[Event]) -> None:
+        raise KeyError("x")
+
+    with pytest.raises(KeyError), store.turn(0, fail):
+        pass
+    assert advisory_locks(url) == 0
+
+
+def test_the_first_step_of_a_turn_is_not_waited_for_too_long(
+    url: str, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "MAX_TURN_WAIT", "50ms")
+    store = crowded(storage, monkeypatch)
+    other = open_storage(url)
+    with other.open("digits").turn(0):
+        early: list[Event] = []
+        with store.turn(0, early.extend) as news:
+            assert len(early) == 2 and not news
+            assert advisory_locks(url) == 1  # of the other alone
+            assert store.append([report_of(1)], decision=1) == 3
+    assert advisory_locks(url) == 0
+
+
+def test_crowded_turns_leave_no_conflict(
+    url: str, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(postgres, "CROWDED_EVENTS", 1)
+    storage.create("digits", [first_event("digits")])
+    others = [open_storage(url) for _ in range(3)]
+
+    def take(other: Storage) -> int:
+        store, conflicts = other.open("digits"), 0
+        known: list[Event] = []
+        for _ in range(15):
+            with store.turn(len(known), known.extend) as news:
+                known.extend(news)
+                number = sum(isinstance(event, Decided) for event in known)
+                try:
+                    store.append([Decided(decision=number, seen=0)], decision=number)
+                except Conflict:
+                    conflicts += 1
+        return conflicts + (known != store.read()[: len(known)])
 
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(take, others)) == [0, 0, 0]

@@ -13,11 +13,13 @@ import psycopg
 import pytest
 
 from scrimp.errors import StorageError, TurnLost
+from scrimp.storage import postgres
 from scrimp.storage.event_json import encode
 from scrimp.storage.open import open_storage
 from scrimp.storage.postgres import READ
 from scrimp.storage.postgres_schema import MAX_PAGE_BYTES
 from scrimp.storage.store import Storage
+from scrimp.study_log.events import Event
 from scrimp.testing.storages import first_event, report_of
 from tests.tools.postgres_server import PrivateServer, available
 
@@ -136,6 +138,39 @@ def test_a_crash_during_a_turn_makes_its_decision_void(
         store.append([report_of(0)], decision=0)
     assert store.read(1) == []
     assert store.append([report_of(1)], decision=0) == 2
+
+
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_crash_between_the_steps_of_a_turn(
+    storage: Storage,
+    url: str,
+    crash: Callable[[], None],
+    durable: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was read early counts only if the crash left it there."""
+    monkeypatch.setattr(postgres, "CROWDED_EVENTS", 1)
+    store = storage.create("digits", [first_event("digits")])
+    with store.turn(0, lambda news: None):
+        pass
+    if durable:
+        store.append([report_of(7)])
+    else:
+        append_without_flush(url)
+    early: list[Event] = []
+
+    def take_in(news: list[Event]) -> None:
+        early.extend(news)
+        crash()
+
+    if durable:
+        with store.turn(1, take_in) as news:
+            assert (early, news) == ([report_of(7)], [])
+            assert store.append([report_of(0)], decision=0) == 3
+    else:
+        with pytest.raises(TurnLost, match="crashed"), store.turn(1, take_in):
+            pass
+        assert early == [report_of(7)] and store.read(1) == []
 
 
 def test_a_crash_that_takes_nothing_back_changes_nothing(

@@ -141,7 +141,7 @@ def test_news_of_a_lost_turn_are_forgotten(store: EventStore) -> None:
         crashing = True
 
         @contextmanager
-        def turn(self, start: int) -> Iterator[list[Event]]:
+        def turn(self, start: int, early: object = None) -> Iterator[list[Event]]:
             yield [Enqueued(config={"x": 0.75})] if self.crashing else self.read(start)
 
         def append(self, events: Sequence[Event], decision: int | None = None) -> int:
