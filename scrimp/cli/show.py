@@ -13,7 +13,7 @@ import typer
 from scrimp.cli.options import JsonOption, PluginOption, StorageOption, StudyArgument, words_of
 from scrimp.cli.printing import command_to_copy, echo, say, width
 from scrimp.display.figures import number, shortened_text
-from scrimp.display.study_words import adviser_words, method_words, spent_words, states_words
+from scrimp.display.study_words import adviser_lines, method_words, spent_words, states_words
 from scrimp.display.trial_columns import (
     TableQuery,
     TextTable,
@@ -117,8 +117,8 @@ def _show_head(record: StudyRecord) -> None:
             f"not in the space: {len(record.unfit)} of {len(record.trials)} trials; models do not"
             " learn from them"
         )
-    for adviser in record.advisers:
-        say(f"adviser {adviser_words(adviser)}")
+    for line in adviser_lines(record.advisers):
+        say(f"adviser {line}")
     if record.note:
         say(f"note: {record.note}")
     for name, value in record.attributes.items():

@@ -12,7 +12,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from scrimp.display.study_words import adviser_words
+from scrimp.display.study_words import adviser_lines
 from scrimp.study_log.messages import headline
 from scrimp.study_log.trial import Trial
 
@@ -144,7 +144,7 @@ def _environment() -> Environment:
         "age": _age,
         "ago": _ago,
         "headline": headline,
-        "adviser": adviser_words,
+        "adviser_lines": adviser_lines,
         "q": lambda text: quote(str(text), safe=""),
     }
     return environment

@@ -8,7 +8,7 @@ still continue.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from scrimp.display.figures import duration, number, shortened_text
 from scrimp.json_values import JsonObject
@@ -35,6 +35,18 @@ def summary_line(record: StudyRecord) -> str:
         if record.problem.budget is not None:
             parts.append(spent_words(record))
     return "  ·  ".join([*parts, time_words(record)])
+
+
+MAX_ADVISERS_SHOWN = 20
+"""Advisers in a list; those with the most trials."""
+
+
+def adviser_lines(advisers: Sequence[AdviserRecord]) -> list[str]:
+    """Return a line for each adviser, the one with the most trials first."""
+    ordered = sorted(advisers, key=lambda one: -one.tried)
+    lines = [adviser_words(adviser) for adviser in ordered[:MAX_ADVISERS_SHOWN]]
+    more = len(advisers) - len(lines)
+    return [*lines, f"and {more} more"] if more else lines
 
 
 def adviser_words(adviser: AdviserRecord) -> str:

@@ -4,12 +4,14 @@ When the method starts a new configuration, a proposal takes its place if
 
 - an adviser is heard, by its record (`scrimp.study_log.advice`);
 - advisers then have at most `MAX_SHARE_ADVISED` of all trials;
-- the model of the method gives it a chance of at least `MIN_CHANCE` to beat the best result.
+- the model of the method, if it has one, gives it a chance of at least `MIN_CHANCE` to beat the best
+  result with all constraints met; with several metrics there is no such number.
 
-The adviser with the fewest misses goes first, its newest advice before older, in the order in which it
-was given: the adviser's own preference. (Where the model chose among proposals by expected improvement,
-it chose the odd ones.) The budget and the rest of the decision stay those of the method, and its model
-learns from the result like from any other.
+The adviser with the fewest misses goes first, then the one with the fewest trials, so that each gets its
+turn; its newest advice before older, in the order in which it was given: the adviser's own preference.
+(Where the model chose among proposals by expected improvement, it chose the odd ones.) The budget and
+the rest of the decision stay those of the method, and its model learns from the result like from any
+other.
 """
 
 from collections.abc import Sequence
@@ -20,7 +22,7 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from scrimp.errors import ConfigError, MethodError, StudyError
+from scrimp.errors import ConfigError, ScrimpError
 from scrimp.json_values import Config
 from scrimp.methods.policy import Decision, Policy, Start
 from scrimp.study_log.advice import ADVICE, MAX_SHARE_ADVISED, AdviserRecord, adviser_records
@@ -89,7 +91,7 @@ def candidates(history: History) -> list[Candidate]:
             continue
         if config not in known or history.problem.noisy:
             adviser = advisers[proposal.by]
-            order = adviser.misses, -proposal.call, number
+            order = adviser.misses, adviser.tried, -proposal.call, number
             found.append((order, Candidate(number, config, proposal.why, adviser)))
     return [candidate for _, candidate in sorted(found, key=lambda pair: pair[0])]
 
@@ -113,21 +115,27 @@ def _first_promising(
 def chances_to_beat_best(
     policy: Policy, history: History, configs: Sequence[Config]
 ) -> NDArray[np.float64] | None:
-    """Return the probability (k,) that the noise-free loss of each configuration is below the best;
-    None without a model."""
+    """Return the probability (k,) that the noise-free loss of each configuration is below the best
+    and all constraints are met; None without a model, or where the model fails."""
     problem, best = history.problem, history.best
     if best is None or best[1].loss is None:
         return None
     points = ForecastPoints(configs, np.full(len(configs), problem.full_budget))
     try:
         columns = policy.forecast(history, points, history.rng("advice"))
-    except (MethodError, StudyError):
+    except (ScrimpError, np.linalg.LinAlgError):
         return None
+    chances = np.ones(len(configs))
     for column in columns:
+        # The loss need not be normal in units of the metric.
+        spread = np.sqrt(column.variance)[:, None] * QUANTILES
+        values = column.natural(column.mean[:, None] + spread)
         if column.name == problem.metric:
-            # The loss need not be normal in units of the metric.
-            spread = np.sqrt(column.variance)[:, None] * QUANTILES
-            losses = problem.sign * column.natural(column.mean[:, None] + spread)
-            chances: NDArray[np.float64] = (losses < best[1].loss).mean(axis=1)
-            return chances
-    return None
+            chances *= (problem.sign * values < best[1].loss).mean(axis=1)
+        elif column.name in problem.constraints:
+            rule = problem.constraints[column.name]
+            low, high = rule.band
+            # Deviations are linear in the metric.
+            deviations = rule.deviation(0.0) + (rule.deviation(1.0) - rule.deviation(0.0)) * values
+            chances *= ((low <= deviations) & (deviations <= high)).mean(axis=1)
+    return chances if any(column.name == problem.metric for column in columns) else None

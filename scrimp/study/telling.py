@@ -22,7 +22,7 @@ from scrimp.study.ledger import Ledger
 from scrimp.study_log.advice import MAX_OPEN_PROPOSALS
 from scrimp.study_log.events import Advised, Enqueued, Reported, StudyChanged, ended_event
 from scrimp.study_log.limits import Totals
-from scrimp.study_log.messages import readable, shortened
+from scrimp.study_log.messages import printable, shortened
 from scrimp.study_log.reports import Stderr, as_metrics, as_standard_errors, report_events
 from scrimp.study_log.trial import Trial, check_step
 from scrimp.suggesters.untried_configs import KNOWN
@@ -143,6 +143,10 @@ def advise_configs(
         if not isinstance(text, str) or (name == "by" and not text.strip()):
             raise StudyError(f"{name} is {text!r}; it must be a text, such as {name}='ann'")
     history = ledger.refresh()
+    if history.is_selection:
+        raise StudyError(
+            f"study {ledger.store.name!r} is a selection of checkpoints, which takes no advice"
+        )
     space, rng = history.problem.space, history.rng(f"advice {history.length}")
     listed: object = advice
     if isinstance(advice, Space):
@@ -160,7 +164,7 @@ def advise_configs(
             f" {shortened(advice)}"
         )
     configs = tuple(space.complete(config, rng) for config in listed)
-    named, said = (readable(" ".join(text.split())[:MAX_ADVISER_CHARACTERS]) for text in (by, why))
+    named, said = (printable(" ".join(text.split())[:MAX_ADVISER_CHARACTERS]) for text in (by, why))
     ledger.append([Advised(configs=configs, by=named, why=said, time=wall_clock())])
 
 

@@ -10,6 +10,8 @@ nothing. Later it gets another try when the study's own last 20 trials brought n
 after 40, 80 and so on: then little is lost.
 """
 
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -39,6 +41,9 @@ MAX_SHARE_ADVISED = 1 / 3
 MAX_OPEN_PROPOSALS = 100
 """Proposals of one adviser that wait to be tried; older ones are dropped."""
 
+MAX_OPEN_IN_ALL = 1000
+"""Proposals of all advisers that wait, so that many names do not make decisions slow."""
+
 
 @dataclass(frozen=True)
 class Proposal:
@@ -53,12 +58,13 @@ class Proposal:
 
 class Advice:
     """Proposals by number, as they stand: those ``open``, and the adviser of each trial that one
-    proposed (``tried``). ``proposed``: the number of proposals of each adviser."""
+    proposed (``tried``). ``proposed``: the number of proposals of each adviser; ``count``: of all."""
 
     def __init__(self) -> None:
         self.open: dict[int, Proposal] = {}
         self.tried: dict[int, str] = {}
         self.proposed: dict[str, int] = {}
+        self.count = 0
         self.calls = 0
         self.decided: FromAdvice | None = None
 
@@ -66,12 +72,12 @@ class Advice:
         """Add proposals; the oldest of the adviser go, if there are too many."""
         self.calls += 1
         for config in event.configs:
-            number = sum(self.proposed.values())
-            self.open[number] = Proposal(config, event.by, event.why, self.calls)
-            self.proposed[event.by] = self.proposed.get(event.by, 0) + 1
+            self.open[self.count] = Proposal(config, event.by, event.why, self.calls)
+            self.count += 1
+        self.proposed[event.by] = self.proposed.get(event.by, 0) + len(event.configs)
         waiting = [number for number, one in self.open.items() if one.by == event.by]
-        for number in waiting[:-MAX_OPEN_PROPOSALS]:
-            del self.open[number]
+        for number in [*waiting[:-MAX_OPEN_PROPOSALS], *list(self.open)[:-MAX_OPEN_IN_ALL]]:
+            self.open.pop(number, None)
 
 
 @dataclass(frozen=True)
@@ -140,20 +146,24 @@ def _records(history: History) -> Sequence[AdviserRecord]:
         for trial in history.trials
         if trial.id not in advice.tried and (trial.best is not None or trial.status != "running")
     ]
+    own_progress, drought = int(brought[own].sum()), len(own) - bisect_right(own, last)
+    waiting = Counter(proposal.by for proposal in advice.open.values())
+    tried: dict[str, list[int]] = {by: [] for by in advice.proposed}
+    for trial, by in advice.tried.items():
+        tried.setdefault(by, []).append(trial)
     records = []
-    for by, proposed in advice.proposed.items():
-        tried = [trial for trial, adviser in advice.tried.items() if adviser == by]
-        hit = max((place for place, trial in enumerate(tried, 1) if brought[trial]), default=0)
+    for by, trials in tried.items():
+        hits = np.flatnonzero(brought[trials])
         record = AdviserRecord(
             by=by,
-            proposed=proposed,
-            waiting=sum(proposal.by == by for proposal in advice.open.values()),
-            tried=len(tried),
-            progress=int(brought[tried].sum()),
-            misses=len(tried) - hit,
+            proposed=advice.proposed.get(by, 0),
+            waiting=waiting[by],
+            tried=len(trials),
+            progress=len(hits),
+            misses=len(trials) - (int(hits[-1]) + 1 if len(hits) else 0),
             own_tried=len(own),
-            own_progress=int(brought[own].sum()),
-            drought=sum(trial > last for trial in own),
+            own_progress=own_progress,
+            drought=drought,
         )
         records.append(record)
     return records
@@ -165,5 +175,6 @@ def _progress(history: History) -> NDArray[np.bool_]:
     if problem.several:
         front = {trial.id for trial, _ in history.front}
         return np.array([trial.id in front for trial in trials], dtype=bool)
-    values = [np.inf if trial.best is None else problem.sign * trial.best for trial in trials]
-    return progress(np.array(values, dtype=float))
+    sign = problem.sign
+    losses = [np.inf if trial.best is None else sign * trial.best for trial in trials]
+    return progress(np.array(losses, dtype=float))

@@ -398,7 +398,7 @@ class StudyRecord:
             "spent": self.spent,
             "repeated": self.repeated,
             "freed": self.history.freed,
-            "advisers": [asdict(record) for record in self.advisers],
+            "advisers": [asdict(one) | {"heard": one.heard} for one in self.advisers],
             "trials": [
                 trial_record(problem, trial)
                 for trial in (self.trials if trials is None else trials)

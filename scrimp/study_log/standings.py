@@ -108,7 +108,8 @@ def progress(losses: NDArray[np.float64], share: float = TOP_SHARE) -> NDArray[n
         near = np.quantile(finite, share)
         least = MIN_PROGRESS * float(near - finite.min())
     best, brought = np.inf, np.zeros(len(losses), dtype=bool)
-    for place, loss in enumerate(losses.tolist()):
-        if loss < best - least:
-            best, brought[place] = loss, True
+    lowest_before = np.minimum.accumulate(np.append(np.inf, losses))[:-1]
+    for place in np.flatnonzero(losses < lowest_before).tolist():
+        if losses[place] < best - least:
+            best, brought[place] = losses[place], True
     return brought

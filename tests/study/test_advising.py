@@ -1,5 +1,6 @@
 """Advice: who is heard, how far, and what is said about it."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
@@ -10,11 +11,13 @@ from typer.testing import CliRunner
 
 import scrimp
 from scrimp.cli.main import app
-from scrimp.display.study_words import adviser_words
+from scrimp.display.study_words import adviser_lines, adviser_words
 from scrimp.errors import ConfigError, StudyError
 from scrimp.explain.replay import replay
 from scrimp.json_values import Config
-from scrimp.study_log.advice import ADVICE, MAX_MISSES, AdviserRecord
+from scrimp.study.advising import candidates, chances_to_beat_best
+from scrimp.study.studies import load_any
+from scrimp.study_log.advice import ADVICE, MAX_MISSES, MAX_OPEN_IN_ALL, AdviserRecord
 from scrimp.study_log.decision_record import FromAdvice
 from scrimp.study_log.events import Advised, Decided
 from scrimp.study_log.record import StudyRecord
@@ -189,6 +192,64 @@ def test_advice_outside_the_space_and_without_a_name_is_refused() -> None:
         with pytest.raises(StudyError, match="by is"):
             study.advise({"x": 0.3}, by=by)  # type: ignore[arg-type]
     assert not StudyRecord.of(study.history).advisers
+
+
+def test_advisers_take_turns() -> None:
+    study = made()
+    study.advise([{"x": 0.3 + 0.04 * step, "y": 0.7} for step in range(15, 0, -1)], by="good")
+    study.advise([{"x": 0.3 + 0.04 * step, "y": 0.71} for step in range(15, 0, -1)], by="also")
+    run(study, 15)
+    assert list(advised(study).values())[:4] == ["also", "good", "also", "good"]
+
+
+def test_many_names_and_proposals_keep_decisions_small() -> None:
+    study = made()
+    configs = tuple({"x": 0.5 + 0.001 * step, "y": 0.5} for step in range(100))
+    study._ledger.append([Advised(configs=configs, by=f"name {name}") for name in range(50)])
+    assert len(study.history.derive(ADVICE).open) == MAX_OPEN_IN_ALL
+    assert len(candidates(study.history)) == MAX_OPEN_IN_ALL
+    lines = adviser_lines(StudyRecord.of(study.history).advisers)
+    assert len(lines) == 21 and lines[-1] == "and 30 more"
+    assert record(study, "name 0").waiting == 0 and record(study, "name 49").waiting == 100
+
+
+def test_names_and_reasons_are_kept_without_control_characters() -> None:
+    study = made()
+    study.advise({"x": 0.5, "y": 0.5}, by="\x1b[2Jann\ud800", why="a\u202eb\n\x07")
+    (event,) = [one for one in study.history.events if isinstance(one, Advised)]
+    assert (event.by, event.why) == ("\ufffd[2Jann\ufffd", "a\ufffdb \ufffd")
+
+
+def test_a_chance_counts_constraints() -> None:
+    rules = {"memory": scrimp.AtLeast(1.5), "width": scrimp.Equals(0.5, 0.4)}
+    study = made("gp", constraints=rules)
+    for x in (0.45, 0.6, 0.8, 0.2):
+        for y in (0.05, 0.5, 0.95):
+            study.enqueue({"x": x, "y": y})
+            study.tell(study.ask(), {"value": x, "memory": 4 * x, "width": y})
+    assert study.best_value == 0.45
+    configs: list[Config] = [{"x": 0.42, "y": 0.5}, {"x": 0.25, "y": 0.5}, {"x": 0.42, "y": 0.02}]
+    chances = chances_to_beat_best(study.policy, study.history, configs)
+    assert chances is not None and chances[0] > 0.5
+    assert max(chances[1:]) < 0.1
+
+
+def test_a_model_that_fails_leaves_advice_to_the_record() -> None:
+    study = made("gp")
+    study.advise([{"x": 0.1 * step, "y": 0.6} for step in range(1, 6)], by="ann")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        for value in (1.0, 1.0, -1.0, -1.0, 1.0, -1.0, 1.0, 1.0, -1.0, -1.0, 1.0):
+            study.tell(study.ask(), 1e308 * value)
+    first = study.history.degraded[0][0]
+    assert any(number > first for number in advised(study))
+
+
+def test_a_selection_of_checkpoints_takes_no_advice(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/selection.db"
+    scrimp.create_selection("c", checkpoints=[1, 2], tasks=["a"], storage=url)
+    with pytest.raises(StudyError, match="takes no advice"):
+        load_any("c", storage=url).advise({"checkpoint": 1, "task": "a"}, by="ann")
 
 
 def test_show_lists_the_record_of_each_adviser(tmp_path: Path) -> None:
