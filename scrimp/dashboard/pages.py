@@ -176,7 +176,7 @@ def _standing(study: Study, storage: Storage) -> _Standing:
         "now": wall_clock(),
         "unit": record.unit,
         "thing": "cell" if history.is_selection else "trial",
-        "workers": workers_of(history, storage.open(study.name).leases()),
+        "workers": workers_of(history, study.leases),
         "start": start_words(history, storage.url),
     }
 

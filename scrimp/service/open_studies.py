@@ -102,9 +102,10 @@ class OpenStudies:
                 found.store.begin(token, key)
                 yield found
         except StudyError:
-            # It may have been deleted; if not, the next request reads it again.
-            with self._lock:
-                self._studies.pop((token.study, name), None)
+            # Most errors are about the request, and the log may be long.
+            if not found.store.log.exists:
+                with self._lock:
+                    self._studies.pop((token.study, name), None)
             raise
 
     def place(self, name: str, token: Token) -> ScopedStorage:

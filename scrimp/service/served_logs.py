@@ -51,6 +51,9 @@ MAX_OPEN_LOGS = 2000
 MAX_TURN_SECONDS = 5.0
 """The time that a client may keep others waiting for its decision."""
 
+END = 2**62
+"""A position after the end of every log."""
+
 MAX_LEASE_SECONDS = 86_400.0
 LATEST_TIME = 1e11
 """The latest date of an event, in seconds since 1970."""
@@ -105,6 +108,15 @@ class ServedLog:
         self._length = 0
         self._decisions = 0
         self._attempts: list[int] = []
+
+    @property
+    def exists(self) -> bool:
+        """False once the study was deleted."""
+        try:
+            self.store.page(END)
+        except StudyError:
+            return False
+        return True
 
     def append(self, batch: Batch, token: Token) -> int:
         """Append a batch that ``token`` may append; return the length just after it."""
@@ -245,7 +257,12 @@ class ServedLogs:
 
     def open(self, name: str, token: Token | None = None) -> ServedLog:
         """Return the log of a study as it is now; an error names similar studies of ``token``."""
+        with self._lock:
+            log = self._logs.get(name)
+        if log is not None and log.exists:
+            return log
         try:
+            # The storage checks the whole log.
             return self._remember(name, self.storage(name).open(name))
         except StudyError:
             all_names = [] if token is None else self.storage(name).names()

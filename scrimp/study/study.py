@@ -25,6 +25,7 @@ from scrimp.json_values import Config, Json
 from scrimp.methods.policy import Policy
 from scrimp.schedulers.scheduler import Finish, Wait
 from scrimp.space.space import Space
+from scrimp.storage.leases import Lease
 from scrimp.storage.store import EventStore, Storage
 from scrimp.study.decisions import policy_of
 from scrimp.study.ledger import Ledger, Logged
@@ -180,6 +181,11 @@ class Study(Logged):
     def trials(self) -> list[Trial]:
         """All trials, by number."""
         return list(self.history.trials)
+
+    @property
+    def leases(self) -> list[Lease]:
+        """The leases of running trials: the worker of each, and the time until it counts as lost."""
+        return self._ledger.store.leases()
 
     @property
     def best_trial(self) -> Trial:

@@ -129,12 +129,12 @@ def test_workers_are_those_with_leases_and_those_before(tmp_path: Path) -> None:
     )
     study.optimize(lambda trial: 1.0, n_trials=3)
     store = study._ledger.store
-    (before,) = workers_of(study.history, store.leases())
+    (before,) = workers_of(study.history, study.leases)
     assert (before.trials, before.failed, before.heartbeat, before.running) == (3, 0, None, ())
     store.lease(Lease(7, 1, "away:1", "away", 1, 60.0))
     store.lease(Lease(8, 1, "gone:2", "gone", 2, -5.0))
     away, gone, own = sorted(
-        workers_of(study.history, store.leases()), key=lambda worker: worker.name != "away:1"
+        workers_of(study.history, study.leases), key=lambda worker: worker.name != "away:1"
     )
     assert (away.running, away.silent, own.heartbeat) == ((7,), False, None)
     assert away.heartbeat is not None and 0.0 <= away.heartbeat < 30.0

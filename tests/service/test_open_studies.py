@@ -41,6 +41,15 @@ def test_a_study_stays_open(studies: OpenStudies, owner: Token) -> None:
         assert second is first
 
 
+def test_an_error_about_a_request_does_not_read_the_log_again(
+    studies: OpenStudies, owner: Token
+) -> None:
+    with pytest.raises(StudyError, match="no trial 7"), studies.using("a", owner, uuid4()) as first:
+        first.study.explain(7)
+    with studies.using("a", owner, uuid4()) as second:
+        assert second is first
+
+
 def test_the_least_used_are_closed(
     studies: OpenStudies, owner: Token, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,11 +8,13 @@ import pytest
 
 from scrimp.errors import Conflict, ReportError, StorageError, StudyError
 from scrimp.service import served_logs
+from scrimp.service.scoped import ScopedStorage
 from scrimp.service.served_logs import Batch, Forbidden, ServedLog, ServedLogs, Turn
 from scrimp.service.tokens import Token, TokenFile
 from scrimp.storage.journal import JournalStorage
 from scrimp.storage.leases import Lease
 from scrimp.storage.sqlite import SqliteStorage
+from scrimp.storage.store import EventStore
 from scrimp.study_log.events import (
     BudgetGranted,
     Decided,
@@ -48,6 +50,28 @@ def worker(tmp_path: Path) -> Token:
 @pytest.fixture
 def owner(tmp_path: Path) -> Token:
     return TokenFile(tmp_path / "tokens.json").make("own")[1]
+
+
+class Counted(ScopedStorage):
+    """A storage that counts how often a log is opened, which checks all of it."""
+
+    opened = 0
+
+    def open(self, name: str) -> EventStore:
+        self.opened += 1
+        return super().open(name)
+
+
+def test_a_known_log_is_not_opened_again(tmp_path: Path) -> None:
+    storage = Counted(SqliteStorage(tmp_path / "s.db"), "")
+    logs = ServedLogs([storage])
+    log = logs.create("digits", [first_event("digits")])
+    assert logs.open("digits") is logs.find("digits", log.store.identity) is log
+    assert storage.opened == 0
+    storage.delete("digits")
+    storage.create("digits", [first_event("digits")])
+    again = logs.open("digits")
+    assert again is not log and storage.opened == 1 and not log.exists and again.exists
 
 
 def decision(number: int, trial: int, attempt: int = 1) -> list[Event]:
