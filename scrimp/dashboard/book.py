@@ -32,8 +32,9 @@ READ_SECONDS = 0.5
 """Time that a page waits for a study's log."""
 
 
-_READING = threading.BoundedSemaphore(3)
-"""Lets a few logs be read at a time, so that a list of many leaves time for other requests."""
+_LISTED, _SHOWN = threading.BoundedSemaphore(2), threading.BoundedSemaphore(2)
+"""Let a few logs be read at a time. The studies of a list wait in another line than the one whose page
+is asked for, which may be among them."""
 
 
 class OpenStudy:
@@ -44,13 +45,21 @@ class OpenStudy:
         self.readers = 0
         self.study: Study | None = None
         self.error: ScrimpError | None = None
-        self._thread = threading.Thread(target=self._read, args=(name, storage), daemon=True)
-        self._thread.start()
+        self._source = name, storage
+        self._lines: set[threading.BoundedSemaphore] = set()
+        self._begun = threading.Lock()
+        self._over = threading.Event()
+
+    def _wait_in(self, line: threading.BoundedSemaphore) -> None:
+        """Read the log when it is its turn in a line, unless that has begun."""
+        with line:
+            if self._begun.acquire(blocking=False):
+                self._read(*self._source)
+                self._over.set()
 
     def _read(self, name: str, storage: Storage) -> None:
         try:
-            with _READING:
-                study = load_any(name, storage=storage)
+            study = load_any(name, storage=storage)
             # Computed from the whole log the first time, and followed from then on.
             study.history.derive(BEST_PATH)
             _ = StudyRecord.of(study.history).hints
@@ -66,10 +75,16 @@ class OpenStudy:
         else:
             self.study = study
 
-    def wait(self, seconds: float) -> Study | None:
+    def wait(self, seconds: float, listed: bool) -> Study | None:
         """Return the study, or None if it takes longer than ``seconds`` to read; raise its
         error."""
-        self._thread.join(seconds)
+        line = _LISTED if listed else _SHOWN
+        with self.turn:
+            new = not self._over.is_set() and line not in self._lines
+            self._lines.add(line)
+        if new:
+            threading.Thread(target=self._wait_in, args=(line,), daemon=True).start()
+        self._over.wait(seconds)
         if self.error is not None:
             raise self.error
         return self.study
@@ -91,11 +106,19 @@ class Book:
         """Return the names of the studies, oldest first."""
         return self.storage.names()
 
+    @property
+    def read(self) -> int:
+        """The number of studies whose logs are in memory."""
+        with self._lock:
+            return sum(entry.study is not None for entry in self._entries.values())
+
     @contextmanager
-    def reading(self, name: str, patience: float = READ_SECONDS) -> Iterator[Study | None]:
+    def reading(
+        self, name: str, patience: float = READ_SECONDS, listed: bool = False
+    ) -> Iterator[Study | None]:
         """Yield the study, unchanged within the block; None while its log is read for the first
-        time. Raises `StudyError` if there is no such study."""
-        entry, study = self._found(name, patience)
+        time, later if it is one of many ``listed``. Raises `StudyError` if there is no such study."""
+        entry, study = self._found(name, patience, listed)
         if study is None:
             yield None
             return
@@ -120,7 +143,9 @@ class Book:
             self._follow(name, study)
             yield study
 
-    def _found(self, name: str, patience: float) -> tuple[OpenStudy, Study | None]:
+    def _found(
+        self, name: str, patience: float, listed: bool = False
+    ) -> tuple[OpenStudy, Study | None]:
         with self._lock:
             entry = self._entries.get(name)
             if entry is None:
@@ -130,7 +155,7 @@ class Book:
                 # A request that still reads it keeps it alive.
                 self._entries.popitem(last=False)
         try:
-            return entry, entry.wait(patience)
+            return entry, entry.wait(patience, listed)
         except ScrimpError:
             # Read it again on the next request.
             self.forget(name)

@@ -107,7 +107,7 @@ def _rows(shelf: Shelf, found: Iterable[Mark]) -> list[Row]:
     for at, name in found:
         left = max(LIST_SECONDS - (wall_clock() - began), 0.0)
         try:
-            with shelf.book(str(at)).reading(name, left) as study:
+            with shelf.book(str(at)).reading(name, left, listed=True) as study:
                 if study is None:
                     rows.append(Row(at, name))
                     continue
@@ -336,7 +336,8 @@ MAX_STREAMS = 200
 """Maximum number of pages with live updates."""
 
 MAX_FOLLOWED_STUDIES = 50
-"""Maximum length of a list whose studies are followed; of a longer one only the names are."""
+"""Maximum length of a list whose studies are followed. Of a longer one only the names are, and which
+logs were read."""
 
 
 @router.get("/live")
@@ -386,15 +387,15 @@ def _seen(request: Request, name: str) -> object:
 
 
 def _lengths(shelf: Shelf) -> list[list[object]]:
-    """Return each study with the length of its log, 0 while it is read; of a long list only the
-    names."""
+    """Return each study with the length of its log, 0 while it is read; of a long list the names and
+    the number of logs that are read."""
     found = shelf.all()
     if len(found) > MAX_FOLLOWED_STUDIES:
-        return [[at, name] for at, name in found]
+        return [[at, name] for at, name in found] + [[book.read] for book in shelf.books]
     lengths: list[list[object]] = []
     for at, name in found:
         try:
-            with shelf.book(str(at)).reading(name, 0.0) as study:
+            with shelf.book(str(at)).reading(name, 0.0, listed=True) as study:
                 lengths.append([at, name, 0 if study is None else study.history.length])
         except ScrimpError:
             lengths.append([at, name])

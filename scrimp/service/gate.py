@@ -8,6 +8,7 @@ again is refused for a while without looking at what it offers next.
 Changes through pages need a token to own, and must come from a page of this server.
 """
 
+import asyncio
 import json
 import math
 import secrets
@@ -15,6 +16,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode
+from weakref import WeakValueDictionary
 
 from fastapi.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
@@ -105,6 +107,7 @@ class Gate:
     _sessions: OrderedDict[str, str] = field(default_factory=OrderedDict)
     _calls: Buckets = field(init=False)
     _wrong: Buckets = field(init=False)
+    _offers: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     def __post_init__(self) -> None:
         limits = self.limits
@@ -183,10 +186,16 @@ class Gate:
         missing = Refusal(401, f"a token is needed: {where}; `scrimp token new` makes one")
         if not text:
             return missing
-        token, now = self.tokens.remembered(text), wall_clock()
+        token = self.tokens.remembered(text)
         if token is not None:
             return token
-        address = scope["client"][0] if scope.get("client") else ""
+        # Many workers that begin with one token at once are one offer.
+        async with self._offers.setdefault(text, asyncio.Lock()):
+            return self.tokens.remembered(text) or await self._verified(scope, text)
+
+    async def _verified(self, scope: Scope, text: str) -> Token | Refusal:
+        """Return the token of a text that is offered for the first time."""
+        address, now = scope["client"][0] if scope.get("client") else "", wall_clock()
         # Before the slow hash, so that many guesses at once are not all computed.
         if not self._wrong.take(address, now):
             return Refusal(429, "too many wrong tokens came from this address; try again later")

@@ -6,11 +6,13 @@ is derived from the request's own, and what was asked for may be looked up by it
 once per prefix of tokens, because its past studies are those that such a token may read.
 """
 
+import asyncio
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from uuid import UUID, uuid5
+from weakref import WeakValueDictionary
 
 from scrimp.errors import StudyError
 from scrimp.service.scoped import ScopedStorage
@@ -92,6 +94,11 @@ class OpenStudies:
         self._logs = logs
         self._studies: OrderedDict[tuple[str, str], ProgramStudy] = OrderedDict()
         self._lock = threading.Lock()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def turn(self, name: str) -> asyncio.Lock:
+        """Return the lock of a study for requests that wait on the event loop."""
+        return self._turns.setdefault(name, asyncio.Lock())
 
     @contextmanager
     def using(self, name: str, token: Token, key: UUID) -> Iterator[ProgramStudy]:

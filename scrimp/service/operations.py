@@ -20,8 +20,9 @@ from fastapi import FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 
-from scrimp.errors import Conflict, ScrimpError, StudyError
+from scrimp.errors import Conflict, ScrimpError, StorageError, StudyError
 from scrimp.executors.clock import wall_clock
+from scrimp.service.open_studies import OpenStudies
 from scrimp.service.served_logs import Forbidden, ServedLogs
 from scrimp.service.tokens import Role, Token
 from scrimp.storage.http_messages import Asked, OfStudy
@@ -54,7 +55,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation: ``act`` is a function of the call and of ``asked``; it returns ``answer``."""
+    """One operation: ``act`` is a function of the call and of ``asked``; it returns ``answer``.
+    ``waits``: it is a coroutine."""
 
     path: str
     role: Role
@@ -66,12 +68,18 @@ class Operation:
     waits: bool = False
 
 
-def add_operations(app: FastAPI, operations: Sequence[Operation], prefix: str) -> None:
-    """Add routes for ``operations`` to an application."""
+def add_operations(
+    app: FastAPI, operations: Sequence[Operation], prefix: str, alone: bool = False
+) -> None:
+    """Add routes for ``operations`` to an application.
+
+    ``alone``: one request of a study at a time. The others wait without a thread, so that a study
+    whose decisions are slow leaves threads to the rest.
+    """
     for operation in operations:
         app.add_api_route(
             f"{prefix}{operation.path}",
-            _endpoint(operation),
+            _endpoint(operation, alone),
             methods=["GET" if operation.reads else "POST"],
             name=operation.path,
             description=operation.words,
@@ -81,7 +89,7 @@ def add_operations(app: FastAPI, operations: Sequence[Operation], prefix: str) -
         )
 
 
-def _endpoint(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
+def _endpoint(operation: Operation, alone: bool) -> Callable[[Request], Awaitable[Response]]:
     decoder = msgspec.json.Decoder(operation.asked)
 
     async def answer(request: Request) -> Response:
@@ -98,6 +106,8 @@ def _endpoint(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
             check_rights(token, operation.role, asked)
             if operation.waits:
                 found = await cast("Awaitable[object]", operation.act(call, asked))
+            elif alone and isinstance(asked, OfStudy):
+                found = await _alone(operation, call, asked)
             else:
                 found = await run_in_threadpool(operation.act, call, asked)
         except ScrimpError as error:
@@ -109,6 +119,15 @@ def _endpoint(operation: Operation) -> Callable[[Request], Awaitable[Response]]:
         return Response(msgspec.json.encode(found), media_type="application/json")
 
     return answer
+
+
+async def _alone(operation: Operation, call: Call, asked: OfStudy) -> object:
+    """Wait until no other request uses the study, and do what was asked."""
+    studies: OpenStudies = call.request.app.state.studies
+    async with studies.turn(asked.study):
+        if await call.request.is_disconnected():
+            raise StorageError("the client has gone")
+        return await run_in_threadpool(operation.act, call, asked)
 
 
 def check_rights(token: Token, role: Role, asked: Asked) -> None:

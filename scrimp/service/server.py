@@ -40,7 +40,7 @@ def create_service(
     api.state.logs = ServedLogs(storages)
     api.state.studies = OpenStudies(api.state.logs)
     add_operations(api, storage_operations.OPERATIONS, "/api/storage/")
-    add_operations(api, program_operations.OPERATIONS, "/api/")
+    add_operations(api, program_operations.OPERATIONS, "/api/", alone=True)
     add_changes(api)
     describe_operations(api, (*storage_operations.OPERATIONS, *program_operations.OPERATIONS))
     api.add_api_route("/api/health", _health, methods=["GET"])

@@ -5,8 +5,8 @@
     tokens.grant(text)                     # the Token; None for any other text
 
 A token reads ``scrimp_ID_SECRET``. The file has the scrypt hash of the secret, never the secret. A
-verified token is remembered in memory for as long as the file does not change, so that the slow
-hash costs time once. Every request looks at the file's date, so a token is refused from the moment
+verified token is remembered in memory for as long as it stands in the file, so that the slow hash
+costs time once. Every request looks at the file's date, so a token is refused from the moment
 it is revoked.
 
     read    see studies
@@ -143,7 +143,9 @@ class TokenFile:
         except FileNotFoundError:
             date = ()
         if date != self._date:
-            self._tokens, self._verified = self._read(), {}
+            before, self._tokens = self._tokens, self._read()
+            kept = {number for number, token in self._tokens.items() if before.get(number) == token}
+            self._verified = {text: one for text, one in self._verified.items() if one in kept}
             self._date = date
 
     def _read(self) -> dict[str, Token]:

@@ -72,6 +72,31 @@ def test_a_log_that_takes_long_makes_nobody_wait(monkeypatch: pytest.MonkeyPatch
         assert seen is not None
 
 
+def test_a_page_comes_before_a_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage, go = open_storage(f"sqlite:///{tmp_path}/s.db"), threading.Event()
+    for number in range(6):
+        scrimp.create_study(f"s{number}", SPACE, storage=storage)
+    load, line = module.load_any, threading.BoundedSemaphore(2)
+
+    def slow(name: str, *, storage: Any) -> scrimp.Study:
+        if name != "s5":
+            assert go.wait(60)
+        return load(name, storage=storage)
+
+    monkeypatch.setattr(module, "load_any", slow)
+    monkeypatch.setattr(module, "_LISTED", line)
+    book = Book(storage)
+    for number in range(6):
+        with book.reading(f"s{number}", 0.0, listed=True) as seen:
+            assert seen is None
+    with book.reading("s5", 60.0) as seen:
+        assert seen is not None and book.read == 1
+    go.set()
+    for number in range(5):
+        with book.reading(f"s{number}", 60.0, listed=True) as seen:
+            assert seen is not None
+
+
 def test_who_looks_sees_it_standing_still_and_makes_nobody_wait(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/s.db"
     study = scrimp.create_study("s", SPACE, method="random", storage=url)

@@ -172,7 +172,9 @@ def test_a_hostile_filter_stays_a_text(client: Any) -> None:
 def test_a_log_that_is_being_read_says_so(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     from contextlib import nullcontext
 
-    monkeypatch.setattr(client.app.state.shelf.books[0], "reading", lambda *_: nullcontext(None))
+    monkeypatch.setattr(
+        client.app.state.shelf.books[0], "reading", lambda *_, **__: nullcontext(None)
+    )
     for path in ("/study?name=staged", "/trial?study=staged&number=0", "/compare?study=staged"):
         answer = client.get(path)
         assert pages.READING in answer.text and answer.headers["refresh"] == "1"

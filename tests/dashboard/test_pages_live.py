@@ -64,6 +64,26 @@ def test_the_list_of_studies_and_one_that_is_gone(tmp_path: Any) -> None:
     assert gone.startswith("event: change") and "none" in gone
 
 
+def test_a_long_list_changes_when_a_log_is_read(
+    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "MAX_FOLLOWED_STUDIES", 1)
+    storage = open_storage(f"sqlite:///{tmp_path}/s.db")
+    for name in "ab":
+        scrimp.create_study(name, SPACE, method="random", storage=storage)
+    shelf = Shelf([storage])
+
+    def look() -> None:
+        with shelf.books[0].reading("a", 10):
+            pass
+
+    found = asyncio.run(events(Reader(shelf, 2), "", look))
+    assert found == [
+        'event: change\ndata: [[0, "a"], [0, "b"], [0]]\n\n',
+        'event: change\ndata: [[0, "a"], [0, "b"], [1]]\n\n',
+    ]
+
+
 def test_it_ends_with_the_server(tmp_path: Any) -> None:
     reader = Reader(Shelf([open_storage("memory://")]), 99)
     reader.app.state.closing = lambda: True

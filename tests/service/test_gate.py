@@ -71,6 +71,15 @@ def test_guessing_is_slowed_down(tmp_path: Path) -> None:
         assert server.ask(NAMES, server.token("own"))[0] == 429
 
 
+def test_many_workers_may_begin_with_one_token_at_once(tmp_path: Path) -> None:
+    limits = RequestLimits(wrong_tokens=2)
+    with served(f"sqlite:///{tmp_path}/s.db", tmp_path, limits) as server:
+        text = server.token("work")
+        with ThreadPoolExecutor(16) as pool:
+            said = [status for status, _ in pool.map(lambda _: server.ask(NAMES, text), range(32))]
+    assert said == [200] * 32
+
+
 def test_many_guesses_at_once_are_not_all_computed(tmp_path: Path) -> None:
     limits = RequestLimits(wrong_tokens=3)
     with served(f"sqlite:///{tmp_path}/s.db", tmp_path, limits) as server:

@@ -4,7 +4,10 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -34,6 +37,24 @@ def test_pages_show_the_studies_of_the_token(server: Served) -> None:
     status, page = server.ask("/study?name=secret", limited)
     assert status == 404 and "holds 1 study:" in page
     assert "secret" in server.ask("/", server.token("read"))[1]
+
+
+def test_a_slow_study_leaves_threads_to_others(server: Served) -> None:
+    token, waiting = server.token("own"), 50
+    for name in ("slow", "quick"):
+        make(server, name)
+    studies = server.service.api.state.studies  # type: ignore[attr-defined]
+    with ThreadPoolExecutor(waiting) as pool:
+        with studies.using("slow", server.tokens.all()[0], uuid4()):
+            asked = [
+                pool.submit(server.ask, "/api/ask", token, {"study": "slow"})
+                for _ in range(waiting)
+            ]
+            while len(studies.turn("slow")._waiters or ()) < waiting - 1:
+                time.sleep(0.01)
+            assert server.ask("/api/ask", token, {"study": "quick"})[0] == 200
+        assert [one.result()[0] for one in asked] == [200] * waiting
+    assert len(scrimp.load_study("slow", storage=HttpStorage(server.url, token)).trials) == waiting
 
 
 def test_a_whole_study_through_the_server(server: Served) -> None:

@@ -28,6 +28,16 @@ def test_a_token_counts_until_it_is_revoked(tokens: TokenFile) -> None:
         tokens.revoke(token.id)
 
 
+def test_a_new_token_leaves_others_verified(tokens: TokenFile) -> None:
+    text, token = tokens.make("work")
+    server = TokenFile(tokens.path)
+    assert server.grant(text) == token
+    _, other = tokens.make("read")
+    assert server.known(other.id) == other and server.remembered(text) == token
+    tokens.revoke(token.id)
+    assert server.remembered(text) is None
+
+
 def test_other_texts_are_no_tokens(tokens: TokenFile) -> None:
     text, token = tokens.make("own")
     other, _ = tokens.make("own")

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from scrimp.dashboard.server import patient_server
-from scrimp.service.gate import LIMITS, RequestLimits
+from scrimp.service.gate import LIMITS, Gate, RequestLimits
 from scrimp.service.server import create_service
 from scrimp.service.tokens import Role, TokenFile
 from scrimp.storage.open import open_storage
@@ -29,10 +29,11 @@ from scrimp.storage.open import open_storage
 
 @dataclass(frozen=True)
 class Served:
-    """The address of a server and its tokens."""
+    """The address of a server, its tokens and its application."""
 
     url: str
     tokens: TokenFile
+    service: Gate
 
     def token(self, role: Role, study: str = "") -> str:
         """Make a token and return its text."""
@@ -64,14 +65,15 @@ class Served:
 def served(url: str, folder: Path, limits: RequestLimits = LIMITS) -> Iterator[Served]:
     """Serve the storage at ``url`` on a free port; tokens are in ``folder``."""
     storage, tokens = open_storage(url), TokenFile(folder / "tokens.json")
-    server = patient_server(create_service([storage], tokens, limits))
+    service = create_service([storage], tokens, limits)
+    server = patient_server(service)
     listening = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
     thread.start()
     while not server.started:
         time.sleep(0.005)
     try:
-        yield Served(f"http://127.0.0.1:{listening.getsockname()[1]}", tokens)
+        yield Served(f"http://127.0.0.1:{listening.getsockname()[1]}", tokens, service)
     finally:
         server.should_exit = True
         thread.join(timeout=10)
