@@ -99,7 +99,7 @@ def _endpoint(operation: Operation, alone: bool) -> Callable[[Request], Awaitabl
                 asked = msgspec.convert(dict(request.query_params), operation.asked, strict=False)
             else:
                 asked = decoder.decode(await request.body() or b"{}")
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, RecursionError) as error:
             return refusal(422, "StudyError", f"{operation.path}: {error}")
         call = Call(token, _key(request, token), request.app.state.logs, request)
         try:

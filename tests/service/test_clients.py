@@ -11,6 +11,7 @@ import pytest
 import scrimp
 from scrimp.explain.replay import replay
 from scrimp.storage.http import HttpStorage
+from scrimp.study_log.record import StudyRecord
 from tests.tools.served import Served
 from tests.waiting import PATIENCE
 
@@ -22,6 +23,7 @@ const scrimp = new Scrimp(process.env.SCRIMP_SERVER, process.env.SCRIMP_TOKEN);
 const space = { x: { type: "float", low: -1, high: 1 }, kind: { type: "categorical", choices: ["a", "b"] } };
 await scrimp.create("js", { space, method: "gp", n_trials: 12, seed: 0 });
 await scrimp.enqueue("js", { x: 0.25, kind: "b" });
+await scrimp.advise("js", [{ x: 0.01, kind: "a" }, { x: 0.02 }], "ann", "near the middle");
 let failed = false;
 const end = await scrimp.run("js", async ({ params }) => {
   if (params.x > 0.9) throw new Error("too large");
@@ -44,6 +46,7 @@ server <- scrimp(Sys.getenv("SCRIMP_SERVER"), Sys.getenv("SCRIMP_TOKEN"))
 space <- list(x = list(type = "float", low = -1, high = 1), kind = list(type = "categorical", choices = list("a", "b")))
 server$create("r", space = space, method = "gp", n_trials = 12, seed = 0)
 server$enqueue("r", list(x = 0.25, kind = "b"))
+server$advise("r", list(list(x = 0.01, kind = "a"), list(x = 0.02)), by = "ann", why = "near the middle")
 end <- server$run("r", function(trial) if (trial$params$x > 0.9) stop("too large") else trial$params$x^2)
 page <- server$read("r", count = 1000)
 server$create("curves", space = space, method = "asha", budget = list(name = "epoch", minimum = 1, maximum = 3), seed = 0)
@@ -68,6 +71,9 @@ def check(said: str, server: Served, token: str, name: str) -> None:
     assert found["answer"] == {"continue": False, "status": "paused"}
     assert found["failed"] is True and found["names"] == [name, "curves"]
     assert found["why"] and found["predicted"]
+    (adviser,) = StudyRecord.of(study.history).advisers
+    assert (adviser.by, adviser.proposed) == ("ann", 2) and adviser.tried > 0
+    assert {"x": 0.01, "kind": "a"} in [trial.params for trial in study.trials]
     assert all(step.same for step in replay(study.history.events))
 
 

@@ -48,6 +48,12 @@ def test_other_shapes_are_refused(server: Served, body: bytes) -> None:
     assert status == 422 and said["error"] == "StudyError"
 
 
+def test_a_body_that_is_nested_too_deeply_is_refused(server: Served) -> None:
+    deep = b'{"study": "s", "params": {"x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
+    status, said = server.ask("/api/enqueue", server.token("own"), deep)
+    assert status == 422 and "recursion" in said["message"]
+
+
 def test_changes_are_written_to_the_audit_log(
     server: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
