@@ -22,7 +22,7 @@ import math
 import secrets
 import socket
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http.cookies import CookieError, SimpleCookie
@@ -249,14 +249,18 @@ def _refusal_response(refusal: Refusal) -> Response:
     return PlainTextResponse(words, status_code=refusal.status, headers={"connection": "close"})
 
 
-async def received(receive: Receive, most: int) -> bytes | Refusal:
-    """Read the whole body; refuse it if it is longer than ``most`` bytes or too slow, or if the
-    client disconnects."""
+async def received(
+    receive: Callable[[], Awaitable[Message | Refusal]], most: int
+) -> bytes | Refusal:
+    """Read the whole body; refuse it if it is longer than ``most`` bytes or too slow, if the client
+    disconnects, or if ``receive`` refuses a part of it."""
     body, more = bytearray(), True
     try:
         async with asyncio.timeout(BODY_SECONDS):
             while more:
                 message = await receive()
+                if isinstance(message, Refusal):
+                    return message
                 if message["type"] != "http.request":
                     return Refusal(400, "the request ended before its body did")
                 body += message.get("body", b"")

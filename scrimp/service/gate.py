@@ -12,8 +12,9 @@ import asyncio
 import json
 import math
 import secrets
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode
 from weakref import WeakValueDictionary
@@ -43,11 +44,12 @@ OPEN_PATHS = ("/api/health", "/api/openapi.json")
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """Limits of a server: bytes of a body by role, requests per second and token with a burst of as
-    many seconds, wrong tokens per minute and address."""
+    """Limits of a server: bytes of a body by role and of all bodies of a token at one time, requests
+    per second and token with a burst of as many seconds, wrong tokens per minute and address."""
 
     own_bytes: int = 64_000_000
     other_bytes: int = 4_000_000
+    bytes_at_once: int = 128_000_000
     rate: float = 500.0
     burst_seconds: float = 4.0
     wrong_tokens: int = 20
@@ -107,6 +109,7 @@ class Gate:
     _sessions: OrderedDict[str, str] = field(default_factory=OrderedDict)
     _calls: Buckets = field(init=False)
     _wrong: Buckets = field(init=False)
+    _bytes: Counter[str] = field(default_factory=Counter)
     _offers: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     def __post_init__(self) -> None:
@@ -128,15 +131,44 @@ class Gate:
             await self.api(scope, _nothing, send_guarded)
             return
         answer = await self._answer(scope)
-        if answer is None and scope["method"] != "GET":
-            body = await received(receive, self._most_bytes(scope["token"]))
+        if answer is not None:
+            await answer(scope, receive, send_guarded)
+            return
+        answer = self.api if scope["path"].startswith(API) else self.pages(scope["token"])
+        if scope["method"] == "GET":
+            await answer(scope, receive, send_guarded)
+            return
+        with self._counted(scope["token"], receive) as counted:
+            body = await received(counted, self._most_bytes(scope["token"]))
             if isinstance(body, Refusal):
                 answer = _refused(scope, body)
             else:
                 receive = replayed(body, receive)
-        if answer is None:
-            answer = self.api if scope["path"].startswith(API) else self.pages(scope["token"])
-        await answer(scope, receive, send_guarded)
+            await answer(scope, receive, send_guarded)
+
+    @contextmanager
+    def _counted(
+        self, token: Token, receive: Receive
+    ) -> Iterator[Callable[[], Awaitable[Message | Refusal]]]:
+        """Yield a ``receive`` that refuses what is too much of a token at one time."""
+        size = 0
+
+        async def counted() -> Message | Refusal:
+            nonlocal size
+            message = await receive()
+            new = len(message.get("body", b""))
+            if self._bytes[token.id] + new > self.limits.bytes_at_once:
+                return Refusal(
+                    429, f"at most {self.limits.bytes_at_once} bytes at once are accepted"
+                )
+            self._bytes[token.id] += new
+            size += new
+            return message
+
+        try:
+            yield counted
+        finally:
+            self._bytes[token.id] -= size
 
     def _most_bytes(self, token: Token) -> int:
         return self.limits.own_bytes if token.may("own") else self.limits.other_bytes

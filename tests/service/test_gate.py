@@ -3,6 +3,7 @@
 import http.client
 import http.cookiejar
 import socket
+import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -69,6 +70,25 @@ def test_guessing_is_slowed_down(tmp_path: Path) -> None:
         assert wrong == [401, 401, 401, 429, 429]
         assert server.ask(NAMES, text)[0] == 200
         assert server.ask(NAMES, server.token("own"))[0] == 429
+
+
+def test_the_bodies_of_one_token_share_a_limit(tmp_path: Path) -> None:
+    limits = RequestLimits(bytes_at_once=150_000)
+    with served(f"sqlite:///{tmp_path}/s.db", tmp_path, limits) as server:
+        text, other = server.token("work"), server.token("work")
+        head = f"POST /api/ask HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {text}\r\n"
+        with socket.create_connection(("127.0.0.1", int(server.url.rpartition(":")[2]))) as slow:
+            slow.sendall(f"{head}Content-Length: 100000\r\n\r\n".encode() + b" " * 99_999)
+            while sum(server.service._bytes.values()) < 99_999:
+                time.sleep(0.005)
+            body = b" " * 60_000
+            assert server.ask("/api/ask", text, body)[0] == 429
+            assert server.ask("/api/ask", other, body)[0] == 422
+            slow.sendall(b" ")
+            assert b" 422 " in slow.recv(100)
+        assert server.ask("/api/ask", text, body)[0] == 422
+        while any(server.service._bytes.values()):
+            time.sleep(0.005)
 
 
 def test_many_workers_may_begin_with_one_token_at_once(tmp_path: Path) -> None:
