@@ -80,9 +80,10 @@ def stop_reason(
     if tried == table.scores.size:
         return "every cell has been measured"
     if rule.share is not None and tried >= rule.share * table.scores.size:
-        return f"{tried} of {table.scores.size} cells have been measured, the share {rule.share:g}"
+        measured = f"{tried} of {table.scores.size} cells have been measured"
+        return f"{measured} (limit: a share of {rule.share:g})"
     if rule.budget is not None and table.spent >= rule.budget:
-        return f"{table.spent:g} of the budget {rule.budget:g} are spent"
+        return f"{table.spent:g} of the budget of {rule.budget:g} have been spent"
     if check is None:
         return None
     total = float(table.costs.sum()) * table.shape[0]

@@ -374,7 +374,7 @@ def _ending(history: History, fold: RaceFold, race: QuestionRace) -> str | None:
     if race.round is None:
         if (race.counts[race.alive] >= race.sizes).all():
             return "the remaining checkpoints have answered every question"
-        return f"{race.spent:g} of the budget {fold.budget:g} are spent"
+        return f"{race.spent:,.6g} of the budget of {fold.budget:,.6g} have been spent"
     limit = None if history.limits.stop is None else history.limits.stop.loss
     if limit is None or not race.counts.any():
         return None

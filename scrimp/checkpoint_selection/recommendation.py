@@ -180,7 +180,7 @@ class Recommendation:
             f"take checkpoint {self.checkpoint}: mean score {self.expected_score:.4f} (90 % interval"
             f" {low:.4f} to {high:.4f}, sampling error included)",
             f"why: {self._it_has} the highest score on the questions that the remaining checkpoints"
-            f" have all answered{self._choice}",
+            f" share{self._choice}",
             f"{self.sure_text}; expected loss {self.loss_text}{second}",
             f"{self.asked:,} of {self.answers:,} answers asked"
             f" ({share:{'.2g' if share < 99.5 else '.0f'}} %)",

@@ -69,7 +69,8 @@ class Working(TypedDict):
 def working(history: History) -> Working:
     """Return the running trials, the rungs and the latest activity."""
     running = sorted(history.with_status("running", "stale"), key=lambda trial: trial.id)
-    rungs = rung_counts(history) if history.problem.budget is not None else []
+    staged = history.problem.budget is not None and not history.is_selection
+    rungs = rung_counts(history) if staged else []
     latest = history.remember("activity", lambda: latest_activity(history))
     return {"running": running, "rungs": rungs, "latest": latest}
 

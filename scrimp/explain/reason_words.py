@@ -55,17 +55,17 @@ WORDS: Mapping[type, str] = {
     FromPortfolio: "It belongs to the portfolio of past studies: configurations that did well in"
     " them are tried first.",
     Recommended: "Past studies recommend it.",
-    SpreadOut: "No finite value was reported yet, so there was no model: it is one more point spread"
-    " over the space.",
+    SpreadOut: "No finite value had been reported yet, so there was no model: it is another point"
+    " spread over the space.",
     DrawnAtRandom: "It was drawn at random, as some decisions are.",
     Scouted: "It is a random configuration: when many trials share the best value or are predicted"
     " to reach it, some decisions are random.",
-    AheadOfHalf: "Some decisions go without the model: among the random configurations, it was the one"
-    " to continue to the next level.",
-    LeadsItsLevel: "It had the best value of all trials at its level, so it continued while the first"
-    " design still grows.",
+    AheadOfHalf: "Some decisions are made without the model: among the random configurations, it was"
+    " the next to continue.",
+    LeadsItsLevel: "It had the best value of all trials at its level, so it continued before the first"
+    " design was complete.",
     FirstCell: "It belongs to the method's first cells, which are spread over the run.",
-    Told: "A user told its result without asking for it.",
+    Told: "A user entered its result without asking for the trial.",
 }
 """Reasons that read the same in every study."""
 
@@ -176,9 +176,9 @@ def why(record: DecisionRecord, problem: Problem, method: str, new: bool, budget
     if new and isinstance(reason, FromDensity):
         return "It was drawn from a density of the good trials."
     if isinstance(reason, Told) and reason.what == "confirmation":
-        return "It repeats a configuration to confirm a verdict: is the best better than noise?"
+        return "It repeats a configuration to confirm a verdict (is the best better than noise?)."
     if isinstance(reason, FirstDesign) and reason.guessed:
-        return "It is the guess of the user, which is tried before a model can learn anything."
+        return "It is the user's guess, which is tried before a model can learn anything."
     if isinstance(reason, FirstDesign) and reason.centre:
         return "It begins the first design, at the defaults or the middle of each range."
     for said in (reason, record.grant):
@@ -188,16 +188,16 @@ def why(record: DecisionRecord, problem: Problem, method: str, new: bool, budget
     match reason:
         case Modelled(exploring=True):
             return (
-                "Little had improved, so an optimistic bound of the model chose it: it explored where the"
-                " model knew little."
+                "There had been little progress, so an optimistic bound of the model chose it, to explore where"
+                " the model knew little."
             )
         case Modelled(region=True):
             return (
-                "A model of the region around the best trials chose it: more progress was expected of"
-                " it than of the model of the whole space."
+                "A model of the region around the best trials chose it, because more progress was expected of"
+                " that model than of the model of the whole space."
             )
         case Modelled():
-            return "A model of the values so far chose it, as the most promising configuration."
+            return "A model of the values so far chose it as the most promising configuration."
     if new and method in MODELLESS:
         return MODELLESS[method]
     return (
@@ -211,10 +211,10 @@ def _asked(reason: Modelled, problem: Problem) -> str:
     """Return the reason of a learning-curve method."""
     if isinstance(reason.question, Race):
         front = problem.several
-        aim = "add most to the front" if front else "improve most on the best value"
+        aim = "addition to the front" if front else "improvement on the best value"
         return (
-            f"Early in the study, the trial that is expected to {aim} at its next level is trained"
-            " next: it was this one."
+            "Early in the study, training goes to the trial with the largest expected"
+            f" {aim} at its next level: this one."
         )
     by = step_words(reason, problem)
     if isinstance(reason.question, Growth):
@@ -276,16 +276,16 @@ def _particular(said: Reason | Grant | None, amount: str, new: bool) -> str:
 def _advice(reason: FromAdvice) -> str:
     """Return the reason of a proposal: whose idea it was, and what supported it."""
     said = f', with the reason "{reason.said}"' if reason.said else ""
-    record = "It was its first trial."
+    record = "It was this adviser's first trial."
     if reason.tried:
         record = (
-            f"So far {reason.progress} of its {counted(reason.tried, 'trial')} brought progress, and"
-            f" {reason.own_progress} of {reason.own_tried} of the study's own."
+            f"So far {reason.progress} of this adviser's {counted(reason.tried, 'trial')} brought"
+            f" progress, and {reason.own_progress} of the study's own {reason.own_tried}."
         )
     chance = ""
     if reason.chance is not None:
         shown = share_words(reason.chance)
-        chance = f" The model gave it a chance of {shown} to beat the best value."
+        chance = f" The model gave it a {shown} chance of beating the best value."
     return f"{reason.by} proposed it{said}. {record}{chance}"
 
 
@@ -331,9 +331,9 @@ def interval_words(low: float, high: float) -> str:
     """Return an interval of two standard deviations of the noise-free value to both sides.
 
     >>> interval_words(-3.652, 10.91)
-    '95% interval without noise -3.652 to 10.91'
+    '95% interval -3.652 to 10.91, noise excluded'
     """
-    return f"95% interval without noise {low:.4g} to {high:.4g}"
+    return f"95% interval {low:.4g} to {high:.4g}, noise excluded"
 
 
 ROUNDING_TOLERANCE = 2e-6
@@ -388,7 +388,8 @@ def model_lines(record: DecisionRecord, problem: Problem) -> list[str]:
 
 
 def depends_words(record: DecisionRecord, problem: Problem) -> str:
-    """Name the two parameters along which the metric changes fastest; empty if unknown."""
+    """Say along which two parameters the metric changes fastest, without a full stop; empty if
+    unknown."""
     fit = None if _fit_of_another(record) else next(iter((record.fit or {}).values()), None)
     pairs = [] if fit is None else _length_scales(fit, problem)
     names = problem.space.searched
@@ -399,7 +400,7 @@ def depends_words(record: DecisionRecord, problem: Problem) -> str:
     order = _by_scale(pairs)
     if len(order) < 2:
         return ""
-    return f", in which {problem.metric} changes fastest along {order[0]}, then {order[1]},"
+    return f"By the model, {problem.metric} changes fastest along {order[0]}, then {order[1]}"
 
 
 def _length_scales(fit: Fit, problem: Problem) -> list[tuple[float, str]]:
@@ -432,9 +433,9 @@ def score_lines(record: DecisionRecord, words: str, trial: Trial) -> list[str]:
         return []
     what = f" ({words})" if words and not reason.exploring else ""
     odds = by_chance(record)
-    lines = [f"Its score was the highest: {reason.score:.4g}{what}."]
+    lines = [f"It had the highest score: {reason.score:.4g}{what}."]
     if odds:
-        lines = [f"Its chance was the best: {chance(reason.score)}."]
+        lines = [f"It had the highest chance: {chance(reason.score)}."]
     if reason.sides is not None:
         return [*lines, *_side_lines(reason.sides)]
     ranked = competitors_of(record, trial)
@@ -479,7 +480,9 @@ def other_lines(record: DecisionRecord, problem: Problem) -> list[str]:
     if record.experts:
         ranked = sorted(record.experts.items(), key=lambda item: -item[1])
         shares = ", ".join(f"{EXPERTS.get(name, name)} {share:.0%}" for name, share in ranked)
-        lines.append(f"Expected share of turns with progress, the highest decides: {shares}.")
+        lines.append(
+            f"Expected share of turns that bring progress (the highest decides): {shares}."
+        )
     if record.sources is None:
         return lines
     listed = sorted(record.sources.weights.items(), key=lambda item: -item[1])

@@ -214,7 +214,9 @@ def _decision_reason(
     try:
         return _reason(history, trial, decided, moment, title)
     except INVALID_RECORD:
-        words = "The record of this decision is not what its method writes, so it says nothing."
+        words = (
+            "The record of this decision is not one that its method writes, so it explains nothing."
+        )
         return DecisionReason(
             decided.decision, title, moment.budget, moment.new, "", 0, 0, "", {}, lines=(words,)
         )
@@ -264,7 +266,7 @@ def _reason(
 
 def _title(problem: Problem, budget: float, new: bool) -> str:
     if problem.budget is None:
-        return "a new configuration" if new else "once more"
+        return "a new configuration" if new else "another run"
     amount = problem.budget.amount(budget)
     return f"a new configuration, granted {amount}" if new else f"more budget, {amount} in all"
 
@@ -322,7 +324,9 @@ def _summary(
         lines = [_start_sentence(history, trial, moments), _why_sentence(history, trial, moments)]
         lines += _outcome_sentences(history, trial, moments)
     except INVALID_RECORD:
-        lines = ["The records of its decisions are not what their method writes: no reason known."]
+        lines = [
+            "The records of its decisions are not ones that the method writes: no reason is known."
+        ]
     if without is not None:
         text = config_text(without)
         lines.append(f"Plain `gp` without past studies would have tried {text}.")
@@ -332,7 +336,7 @@ def _summary(
 def _start_sentence(history: History, trial: Trial, moments: Sequence[Moment]) -> str:
     """Describe how a trial started, and its ranks over time."""
     if not moments:
-        return "No decision about it is recorded: its result was told or imported."
+        return "No decision about it is recorded: its result was entered or imported."
     record, seen, _, budget, new = moments[0]
     begun = why(record, history.problem, str(history.method.get("name", "")), new, budget)
     if not new:
@@ -342,7 +346,7 @@ def _start_sentence(history: History, trial: Trial, moments: Sequence[Moment]) -
     ranks = [moment.rank for moment in moments if moment.rank is not None]
     if not ranks or history.problem.budget is None:
         return begun
-    return f"{begun[:-1]}; then it was {path_words(ranks, history.problem.budget)}."
+    return f"{begun} Its rank: {path_words(ranks, history.problem.budget)}."
 
 
 def _modelled_sentence(problem: Problem, trial: Trial, reason: Modelled, seen: Seen) -> str:
@@ -351,8 +355,9 @@ def _modelled_sentence(problem: Problem, trial: Trial, reason: Modelled, seen: S
     chooser = "a model of the region around the best trials" if reason.region else "a model"
     if reason.exploring:
         chooser = "an optimistic bound of a model"
-    begun = f"After {counted(seen.reports, 'report')} {chooser}{seen.depends} chose it"
-    begun += f" when {past}" if past else ""
+    begun = f"Chosen by {chooser} after {counted(seen.reports, 'report')}"
+    begun += f", when {past}" if past else ""
+    begun += f". {seen.depends}" if seen.depends else ""
     aims = aim_lines(reason.each, seen.front, problem)
     if aims:
         return f"{begun}. {aims[0]}"
@@ -361,16 +366,16 @@ def _modelled_sentence(problem: Problem, trial: Trial, reason: Modelled, seen: S
         return f"{begun}."
     ends = (expected.loss if end is None else end for end in (expected.low, expected.high))
     low, high = sorted(problem.sign * end for end in ends)
-    predicted = f"predicted {problem.sign * expected.loss:.4g} ({interval_words(low, high)})"
+    predicted = f"Predicted {problem.sign * expected.loss:.4g} ({interval_words(low, high)})"
     came = "" if trial.value is None else f"; the result was {trial.value:.4g}"
     good = expected.loss if expected.low is None else expected.low
     if seen.best is not None and good < seen.best[0] < expected.loss:
         predicted += ", tried because it was uncertain"
-    return f"{begun}: {predicted}{came}."
+    return f"{begun}. {predicted}{came}."
 
 
 def path_words(ranks: Sequence[Rank], budget: Budget) -> str:
-    """List the ranks of a trial over time: ``rank 2 of 20 after 1, 1 of 2 after 8 to 21 epochs``."""
+    """List the ranks of a trial over time: ``2 of 20 after 1, 1 of 2 after 8 to 21 epochs``."""
     stops: list[tuple[int, int, float, float]] = []
     for rank in ranks:
         if stops and stops[-1][:2] == (rank.place, rank.count):
@@ -384,7 +389,7 @@ def path_words(ranks: Sequence[Rank], budget: Budget) -> str:
     if len(said) > MAX_RANKS_SHOWN:
         said = [*said[:2], "…", *said[2 - MAX_RANKS_SHOWN :]]
     unit = budget.name if stops[-1][3] == 1 else budget.units
-    return f"rank {', '.join(said)} {unit}"
+    return f"{', '.join(said)} {unit}"
 
 
 def _why_sentence(history: History, trial: Trial, moments: Sequence[Moment]) -> str:
@@ -494,7 +499,7 @@ def _outcome_sentences(history: History, trial: Trial, moments: Sequence[Moment]
             value = trial.last.metrics.get(name)
             words = "not reported" if value is None else f"{value:.4g}"
             said.append(f"{constraint_words(name, rule)}: {words}")
-        held = "All constraints hold" if trial.last.feasible else "Not all constraints hold"
+        held = "All constraints are met" if trial.last.feasible else "Not all constraints are met"
         found.append(f"{held} ({'; '.join(said)}).")
     if problem.cost is not None and trial.cost is not None:
         costs = sorted(other.cost for other in history.trials if other.cost is not None)
@@ -519,6 +524,6 @@ def _past_sentence(shares: Mapping[str, float], alone: bool) -> str:
     largest = [name for name, weight in shares.items() if min(weight, limit) == most]
     each = " each" if len(largest) > 1 else ""
     return (
-        f"Past studies had a weight of {share_words(total)}, the largest {' and '.join(largest)}"
-        f" with {share_words(most)}{each}."
+        f"Past studies had a weight of {share_words(total)} in all; the largest was that of"
+        f" {' and '.join(largest)}, {share_words(most)}{each}."
     )

@@ -20,8 +20,8 @@ from scrimp.study_log.trial import Observation
 class Seen:
     """Counts of trials, reports and failures before a decision, the budget that its trial had
     ``reached``, the ``front`` (with one metric the best report alone), the number of ``unfit``
-    trials, which count nowhere else because models do not see them, and in words the parameters
-    that the metric ``depends`` on by its model."""
+    trials, which count nowhere else because models do not see them, and a sentence on the
+    parameters that the metric ``depends`` on by its model."""
 
     trials: int
     reports: int
@@ -43,7 +43,8 @@ class Seen:
         """Describe the best value so far, or with several metrics the size of the front; empty
         without one."""
         if self.best is None:
-            return f"the front held {len(self.front)} reports" if self.front else ""
+            size = f"{len(self.front)} report{'' if len(self.front) == 1 else 's'}"
+            return f"the front had {size}" if self.front else ""
         loss, trial = self.best
         return f"the best {problem.metric} so far was {problem.sign * loss:.4g} (trial {trial})"
 

@@ -115,8 +115,8 @@ def _words(history: History, names: Sequence[str], shown: Sequence[Trial], metri
         if style.is_numeric(parameter) and len(given) == len(best):
             low, high = min(given), max(given)
             width = float(parameter.to_unit(high) - parameter.to_unit(low))
-            words = f"{unmarked(name)} from {short_value(low)} to {short_value(high)}"
-            found.append((width, words))
+            ends = dict.fromkeys((short_value(low), short_value(high)))
+            found.append((width, f"{unmarked(name)} {' to '.join(ends)}"))
     narrow = [words for width, words in sorted(found) if width < 0.75][:2]
     if not narrow:
         return f"The best {len(best)} of {len(place)} trials are spread over the whole range."

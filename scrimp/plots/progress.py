@@ -293,7 +293,7 @@ def _distribution_words(studies: Sequence[Study], sense: str) -> str:
             tenth, middle = (problem.sign * float(q) for q in np.quantile(losses, [0.1, 0.5]))
             name = f"{unmarked(study.name)}: half" if len(studies) > 1 else "Half"
             parts.append(
-                f"{name} of {len(losses)} values are {sense} {middle:.4g}, a tenth {sense} {tenth:.4g}"
+                f"{name} of the {len(losses)} values are {sense} {middle:.4g}, a tenth {sense} {tenth:.4g}"
             )
     return "; ".join(parts) + "." if parts else "No value was reported yet."
 

@@ -27,6 +27,9 @@ from scrimp.plots.style import figure, trace, unmarked
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
+RACE_TICKS = [digit * 10**power for power in range(5) for digit in (1, 2, 5)]
+"""Numbers of checkpoints on the logarithmic axis; Plotly would write 20 as a bare 2."""
+
 
 def _race(selection: Selection) -> tuple[RaceFold, QuestionRace]:
     """Return the race of a selection by question; `StudyError` without one or without answers."""
@@ -56,7 +59,7 @@ def selection_race(selection: Selection) -> "Figure":
     look |= {"text": [names for _, _, names in gone], "hovertemplate": "%{text}<extra></extra>"}
     picture.add_trace(trace([(x, y) for x, y, _ in gone], "markers", **look))
     picture.update_xaxes(title_text="answers asked", rangemode="tozero")
-    picture.update_yaxes(title_text="checkpoints in the race", type="log", dtick="D1")
+    picture.update_yaxes(title_text="checkpoints in the race", type="log", tickvals=RACE_TICKS)
     picture.update_layout(height=FIGURE_HEIGHT)
     leader = unmarked(fold.checkpoints[race.leader])
     title = f"{len(race.alive)} of {len(fold.checkpoints)} checkpoints in the race, {leader} leads"
@@ -141,7 +144,7 @@ def selection_tasks(selection: Selection) -> "Figure":
     picture = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09)
     noise = np.sqrt(race.noise)
     for name, values, colour in (
-        ("spread of the checkpoints", spread, style.ACCENT),
+        ("spread of the checkpoints", spread, style.SERIES[1]),
         ("noise of one answer", noise, style.MUTED),
     ):
         picture.add_trace(Bar(x=names, y=values, name=name, marker={"color": colour}), 1, 1)

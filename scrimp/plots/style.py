@@ -472,8 +472,8 @@ def value_axis(
 
 
 def _outside(count: int) -> str:
-    lie = " lies" if count == 1 else "s lie"
-    return f" {count} point{lie} outside; a double click shows all." if count else ""
+    points = "point is" if count == 1 else "points are"
+    return f" {count} {points} outside the range shown; double-click to see all." if count else ""
 
 
 MAX_OWN_COLOURS = 7

@@ -244,7 +244,7 @@ def test_share_and_budget_count_failed_cells_too(table):
     assert stop_reason(StopSettings(share=0.2), table, None) is None
     assert "3 of 20 cells" in stop_reason(StopSettings(share=0.15), table, None)
     assert stop_reason(StopSettings(budget=9.5), table, None) is None
-    assert "9 of the budget 9" in stop_reason(StopSettings(budget=9.0), table, None)
+    assert "9 of the budget of 9" in stop_reason(StopSettings(budget=9.0), table, None)
 
 
 def test_a_small_loss_must_be_seen_twice(table):

@@ -130,7 +130,7 @@ def test_next_for_people_with_costs_weights_and_a_share(scores: Path) -> None:
     done = json.loads(run("select", "next", str(scores), "--share", "0.2", "--json").stdout)
     assert done["next"] == [] and done["recommendation"]["checkpoint"]
     text = run("select", "next", str(scores), "--share", "0.2").stdout
-    assert "next: nothing; 8 of 30 cells have been measured, the share 0.2" in text
+    assert "next: nothing; 8 of 30 cells have been measured (limit: a share of 0.2)" in text
     assert (
         len(
             json.loads(

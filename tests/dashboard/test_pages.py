@@ -201,10 +201,14 @@ def test_a_selection_by_question_shows_its_race(tmp_path: Any) -> None:
         assert f'id="figure-{name}"' in text
         assert client.get(f"/figure?study=run&name={name}").json()["data"]
     assert 'id="figure-selection_grid"' not in text
-    assert (
-        "it has the highest score on the questions that the remaining checkpoints have all answered"
-        in text
-    )
+    assert "it has the highest score on the questions that the remaining checkpoints share" in text
+    asked, answers = re.findall(r'id="asked">([\d,]+) <small>of ([\d,]+)<', text)[0]
+    assert (int(asked), int(answers)) == (selection.recommend().asked, 120)
+    assert "score of the last part" in text and 'id="rungs-table"' not in text
+    ticks = client.get("/figure?study=run&name=selection_race").json()["layout"]["yaxis"][
+        "tickvals"
+    ]
+    assert ticks[:4] == [1, 2, 5, 10]
 
 
 def test_a_selection_has_its_own_pictures_and_no_buttons(tmp_path: Any) -> None:
@@ -311,7 +315,7 @@ def test_a_selection_is_finished_once_its_rule_is_met_and_has_cells(tmp_path: An
     made.run(lambda step, task: 0.1 * step + (task == "arc"), share=0.5)
     client = TestClient(create_app(place), base_url="http://127.0.0.1")
     page = client.get("/study", params={"name": "run"}).text
-    assert 'state-finished" id="state">finished' in page and "the share 0.5" in page
+    assert 'state-finished" id="state">finished' in page and "limit: a share of 0.5" in page
     assert "Latest activity: cell 7" in page and "of 8 cells" in page
     numbers = re.findall(r'<tr data-trial="(\d+)">', page)
     assert numbers == [str(number) for number in range(7, -1, -1)], "the latest come first"

@@ -70,7 +70,7 @@ def test_an_explanation_speaks_of_the_front():
     study = told((0.5, 5.0), (0.9, 1.0))
     said = str(study.explain(1).details)
     assert "error 0.9, speed 1" in said and "dominated by trial 0" in said
-    assert "the front held 1 reports" in said
+    assert "the front had 1 report" in said
     assert study.explain().trial == 0 and "at its knee" in study.explain().headline
 
 

@@ -60,7 +60,7 @@ def trial() -> Trial:
             "to beat the best error so far by epoch 5.",
         ),
         (DecisionRecord(reason=Said("nobody knows")), "Nobody knows."),
-        (DecisionRecord(reason=Modelled(1.0, exploring=True)), "explored where"),
+        (DecisionRecord(reason=Modelled(1.0, exploring=True)), "to explore where"),
         (DecisionRecord(reason=Modelled(1.0)), "the most promising configuration"),
         (DecisionRecord(), "continued it to 3 epochs."),
         (DecisionRecord(grant=InBracket(1)), "started in bracket 1 with 3 epochs."),
@@ -88,7 +88,7 @@ def test_beliefs_are_told_in_the_direction_of_the_metric(
     reason = Modelled(expected=Expected(-0.65, low, high))
     expected, came = belief_lines(DecisionRecord(reason=reason), PLAIN, trial)
     assert expected.startswith(
-        f"The model predicted accuracy 0.65 (95% interval without noise {-high:.4g} to {-low:.4g})."
+        f"The model predicted accuracy 0.65 (95% interval {-high:.4g} to {-low:.4g}, noise excluded)."
     )
     assert came == f"The result was 0.7, {words}."
 
@@ -118,7 +118,7 @@ def test_beliefs_about_a_budget_name_it(trial: Trial) -> None:
             "error 0.3 or better after 9 epochs (95% interval: up to 0.5)",
         ),
         (Expected(0.4, 0.3, 0.5, 9.0), 0.2, "(95% interval: 0.3 or better to 0.5)"),
-        (Expected(0.4, 0.35, 0.5, 9.0), 0.2, "(95% interval without noise 0.35 to 0.5)"),
+        (Expected(0.4, 0.35, 0.5, 9.0), 0.2, "(95% interval 0.35 to 0.5, noise excluded)"),
     ],
 )
 def test_a_band_that_ends_where_the_knowledge_ends_says_so(
@@ -142,7 +142,7 @@ def test_scores_of_two_sides_and_of_one(trial: Trial) -> None:
         trial,
     )
     assert lines == [
-        "Its score was the highest: 0.5 (the probability of improvement).",
+        "It had the highest score: 0.5 (the probability of improvement).",
         "Runner-up: trial 7, with 0.4.",
     ]
 
@@ -168,7 +168,7 @@ def test_a_gain_is_told_with_the_value_it_improves_on(
     )
     words = score_words(record, {"name": "freeze-thaw"}, problem)
     assert score_lines(record, words, trial) == [
-        f"Its score was the highest: -1.5 (the logarithm of the expected improvement{each})."
+        f"It had the highest score: -1.5 (the logarithm of the expected improvement{each})."
     ]
     asked_early = DecisionRecord(reason=Modelled(-1.5, expected, question=Race()))
     assert score_words(asked_early, {"name": "freeze-thaw"}, problem).endswith("model's units")

@@ -27,7 +27,7 @@ def test_the_fit_of_any_model_is_read() -> None:
         "By the model, error changes fastest along layers, slowest along lr.",
     ]
     assert len(model_lines(DecisionRecord(fit={"grid": Fit(3, {})}), STAGED)) == 1
-    fastest = ", in which error changes fastest along layers, then lr,"
+    fastest = "By the model, error changes fastest along layers, then lr"
     assert (
         depends_words(DecisionRecord(fit=fit), STAGED) == fastest
         and depends_words(EMPTY_RECORD, STAGED) == ""

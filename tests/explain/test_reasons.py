@@ -42,13 +42,13 @@ def test_a_model_based_decision() -> None:
     assert isinstance(reason, Modelled) and reason.expected and reason.rivals
     assert decision.new and decision.trials_seen == decision.reports_seen == number >= 4
     assert (
-        f"predicted error {reason.expected.loss:.4g} (95% interval without noise {reason.expected.low:.4g}"
+        f"predicted error {reason.expected.loss:.4g} (95% interval {reason.expected.low:.4g}"
         in last.details
     )
     best = min(trial.value for trial in study.trials[:number] if trial.value is not None)
     assert f"the best error so far was {best:.4g}" in last.details
     assert f"The result was {study.trials[number].value:.4g}" in last.details
-    assert f"Its score was the highest: {reason.score:.4g}" in last.details
+    assert f"It had the highest score: {reason.score:.4g}" in last.details
     runner = reason.rivals[0]
     assert f"Runner-up: {config_text(runner.config)}, with {runner.score:.4g}" in last.details
     assert decision.competitors[0] == {
@@ -167,7 +167,7 @@ def test_a_competitor_is_somebody_else() -> None:
         "Runner-up: lr=0.5, layers=2, with 0.9." in first.details
         and "expected improvement" in first.details
     )
-    assert "There was no runner-up" in second.details and "explored where" in second.details
+    assert "There was no runner-up" in second.details and "to explore where" in second.details
     assert "expected improvement" not in second.details  # an optimistic bound decided
 
 

@@ -58,7 +58,7 @@ def test_freeze_thaw_tells_chances_and_the_runner_up() -> None:
     told = explain(frozen().history, 1)
     way, why = told.summary
     assert way.startswith("It belongs to the first design")
-    assert way.endswith("then it was rank 1 of 2 after 1 epoch.")
+    assert way.endswith(" Its rank: 1 of 2 after 1 epoch.")
     assert why == (
         "It was given 3 epochs in all, since it had the best chance, 50%, of beating its own error"
         " of 0.3 by epoch 26; runner-up: trial 0 (16%)."
@@ -67,7 +67,7 @@ def test_freeze_thaw_tells_chances_and_the_runner_up() -> None:
     assert "It was the most likely to beat the best error so far by epoch 26." in lines
     expected = "The model predicted a new best error after 26 epochs (95% interval: up to 0.5)"
     assert any(line.startswith(expected) for line in lines)
-    assert "Its chance was the best: 50%." in lines and "Runner-up: trial 0, with 16%." in lines
+    assert "It had the highest chance: 50%." in lines and "Runner-up: trial 0, with 16%." in lines
     assert "interval 0.3 to" not in told.details and "more." not in why
 
 
@@ -77,7 +77,7 @@ def test_promotions_tell_their_ranks_and_who_stood_behind() -> None:
         made.report(trial, step=1, error=value)
     assert made.ask().id == 1
     way, why = explain(made.history, 1).summary
-    assert way.endswith("; then it was rank 1 of 3 after 1 epoch.")
+    assert way.endswith(". Its rank: 1 of 3 after 1 epoch.")
     assert why.startswith("It was given 3 epochs in all: its value was within the cutoff at 1")
     assert why.endswith("next was trial 0 with 0.5.")
     way, why = explain(made.history, 2).summary
@@ -92,10 +92,9 @@ def test_a_model_tells_what_it_expected_beside_the_best_and_the_alternative() ->
     made = study(method="gp")
     made.optimize(lambda trial: trial.params["lr"] + trial.params["layers"], n_trials=9)
     told = made.explain(8)
-    assert told.summary[0].startswith(
-        "After 8 reports a model, in which error changes fastest along "
-    )
-    assert " chose it when the best error so far was" in told.summary[0]
+    assert told.summary[0].startswith("Chosen by a model after 8 reports, when ")
+    assert ". By the model, error changes fastest along " in told.summary[0]
+    assert ", when the best error so far was" in told.summary[0]
     assert f"; the result was {made.trials[8].value:.4g}." in told.summary[0]
     if told.decisions[0].competitors:
         other = told.decisions[0].competitors[0]["text"]
@@ -111,22 +110,22 @@ def test_constraints_cost_and_past_studies_are_told() -> None:
     decided(made, 0, record, added, BudgetGranted(trial=0, budget=1.0))
     made.tell(0, {"error": 0.1, "size": 9.0, "seconds": 12.5})
     text = made.explain(0).text
-    assert "Not all constraints hold (size at most 4: 9)." in text
+    assert "Not all constraints are met (size at most 4: 9)." in text
     assert "It cost 12.5 seconds; the median trial cost 12.5." in text
-    assert "Past studies had a weight of 70%, the largest old with 70%." in text
+    assert "Past studies had a weight of 70% in all; the largest was that of old, 70%." in text
     assert "Plain `gp` without past studies would have tried lr=" in text
 
 
 @pytest.mark.parametrize(
     ("weights", "words"),
     [
-        ({"old": 0.7, "older": 0.3, "this study": 0.0}, "over 99%, the largest old with 70%."),
-        ({"old": 1.0, "this study": 0.0}, "over 99%, the largest old with over 99%."),
+        ({"old": 0.7, "older": 0.3, "this study": 0.0}, "over 99% in all; the largest was that of old, 70%."),
+        ({"old": 1.0, "this study": 0.0}, "over 99% in all; the largest was that of old, over 99%."),
         (
             {"old": 0.4, "older": 0.4, "this study": 0.2},
-            "80%, the largest old and older with 40% each.",
+            "80% in all; the largest was that of old and older, 40% each.",
         ),
-        ({"old": 1.0}, "100%, the largest old with 100%."),
+        ({"old": 1.0}, "100% in all; the largest was that of old, 100%."),
     ],
 )
 def test_a_rounded_weight_is_never_all_and_equal_ones_are_named_together(
@@ -144,16 +143,13 @@ def test_a_rounded_weight_is_never_all_and_equal_ones_are_named_together(
 def test_a_trial_that_nobody_decided_on() -> None:
     made = study(budget=EPOCHS)
     made._ledger.append([TrialAdded(trial=0, config={"lr": 0.1, "layers": 1})])
-    told = "No decision about it is recorded: its result was told or imported."
+    told = "No decision about it is recorded: its result was entered or imported."
     assert made.explain(0).summary == (told,)
 
 
 def test_the_way_is_short() -> None:
     ranks = [Rank(float(step), 0.1, 1 if step > 2 else step, 2) for step in range(1, 9)]
-    assert (
-        path_words(ranks, EPOCHS)
-        == "rank 1 of 2 after 1, 2 of 2 after 2, 1 of 2 after 3 to 8 epochs"
-    )
+    assert path_words(ranks, EPOCHS) == "1 of 2 after 1, 2 of 2 after 2, 1 of 2 after 3 to 8 epochs"
     long = [Rank(float(step), 0.1, step, 20) for step in range(1, 10)]
     shown = path_words(long, EPOCHS)
     assert shown.count("after") == 6 and "…" in shown and shown.endswith("9 of 20 after 9 epochs")
@@ -173,10 +169,10 @@ def modelled(made: scrimp.Study, *fits: DecisionRecord) -> str:
     [
         (
             0.6,
-            "predicted 0.6 (95% interval without noise 0.4 to 0.9), tried because it was uncertain; the",
+            "Predicted 0.6 (95% interval 0.4 to 0.9, noise excluded), tried because it was uncertain; the",
         ),
-        (0.5, "predicted 0.5 (95% interval without noise 0.4 to 0.9); the result was 0.5."),
-        (0.45, "predicted 0.45 (95% interval without noise 0.4 to 0.9); the result was 0.5."),
+        (0.5, "Predicted 0.5 (95% interval 0.4 to 0.9, noise excluded); the result was 0.5."),
+        (0.45, "Predicted 0.45 (95% interval 0.4 to 0.9, noise excluded); the result was 0.5."),
     ],
 )
 def test_a_choice_that_promised_no_better_value_is_called_a_try(loss: float, words: str) -> None:
@@ -196,7 +192,7 @@ def test_a_decision_without_a_fit_used_the_latest_one_before() -> None:
         ((lr_first, layers_first, unfitted), "layers, then lr"),
         ((lr_first, layers_first), "layers, then lr"),
     ):
-        assert f"changes fastest along {fastest}," in modelled(study(method="gp"), *records)
+        assert f"changes fastest along {fastest}" in modelled(study(method="gp"), *records)
 
 
 @pytest.mark.parametrize(

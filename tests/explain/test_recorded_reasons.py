@@ -85,7 +85,7 @@ def test_a_guess_of_the_user_is_no_point_of_the_design() -> None:
     for method in ("gp", "tpe", "nsga2"):
         study = played(method, 2, space)
         assert [reason.guessed for reason in reasons(study)] == [True, False]
-        assert "guess of the user" in str(study.explain(0))
+        assert "the user's guess" in str(study.explain(0))
         assert "first design" in str(study.explain(1))
 
 
@@ -145,7 +145,7 @@ def _score(study: scrimp.Study) -> str:
     """The line on the score of the latest decision."""
     (decision,) = study.explain(len(study.trials) - 1).decisions
     assert isinstance(reasons(study)[-1], Modelled)
-    return next(line for line in decision.lines if line.startswith("Its score"))
+    return next(line for line in decision.lines if line.startswith("It had the highest score"))
 
 
 def test_children_and_promotions_of_brackets_are_named_as_such() -> None:

@@ -52,7 +52,7 @@ def outside(figure: dict[str, Any]) -> int:
 
 def stated(figure: dict[str, Any]) -> int:
     words = figure["layout"]["meta"]["alternative"]
-    return sum(int(number) for number in re.findall(r"(\d+) points? lies? outside", words))
+    return sum(int(number) for number in re.findall(r"(\d+) points? (?:is|are) outside", words))
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ def test_logarithmic_axes_are_in_powers_of_ten() -> None:
     values = [1e-3, 1e-2, 1e-2, 1e-1, 1e9]
     settings, words = value_axis(values, 1.0, log=True)
     assert settings["type"] == "log" and settings["range"] == pytest.approx([-3.24, 1.24])
-    assert words == " 1 point lies outside; a double click shows all."
+    assert words == " 1 point is outside the range shown; double-click to see all."
     assert value_axis([1e-3, 1e-2, 1e-1], 1.0, log=True) == ({"type": "log"}, "")
     assert value_axis([-1.0, -2.0], 1.0, log=True)[0] == {}  # nothing of it has a logarithm
 
@@ -30,7 +30,7 @@ def test_logarithmic_axes_are_in_powers_of_ten() -> None:
 def test_words_count_what_is_not_seen() -> None:
     settings, words = value_axis([1.0, 2.0, 3.0, 1e5, 1e6], 1.0, log=False)
     assert settings["range"][1] == pytest.approx(13.72) and words.startswith(
-        " 2 points lie outside"
+        " 2 points are outside"
     )
 
 

@@ -111,13 +111,13 @@ def test_a_decision_says_whose_idea_it_was_and_what_supported_it() -> None:
     )
     assert reason.chance is not None and 0.01 < reason.chance < 1
     words = study.explain(number).details
-    assert 'ann proposed it, with the reason "a hunch". It was its first trial.' in words
-    assert f"a chance of {reason.chance:.0%} to beat the best value" in words
+    assert 'with the reason "a hunch". It was this adviser\'s first trial.' in words
+    assert f"a {reason.chance:.0%} chance of beating the best value" in words
     study.advise([{"x": 0.31, "y": 0.69}], by="ann")
     run(study, 4)
     told = study.explain(list(advised(study))[1]).details
     own = record(study, "ann")
-    assert "of its 1 trial brought progress" in told and own.tried == 2
+    assert "of this adviser's 1 trial brought progress" in told and own.tried == 2
 
 
 @pytest.mark.parametrize("method", ["gp", "random", "tpe"])

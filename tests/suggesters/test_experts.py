@@ -119,7 +119,9 @@ def test_turns_are_recorded_explained_and_replayed() -> None:
     assert "A model of the region around the best trials chose it" in text
     assert f"the model of the best region {shares[REGION]:.0%}" in text
     # The recorded fit is that of the model of the whole space, which did not choose.
-    assert "model of the region around the best trials chose it" in str(study.explain(last))
+    assert "Chosen by a model of the region around the best trials after" in str(
+        study.explain(last)
+    )
     assert "changes fastest" not in text and "was fitted for this decision" not in text
     assert not any(outcome.difference for outcome in replay(study.history.events))
 
