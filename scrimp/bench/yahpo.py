@@ -85,7 +85,7 @@ def evaluate_graph(
     for operation, inputs, outputs, attributes in nodes:
         if operation not in _OPERATIONS:
             raise TableError(
-                f"the graph uses operation {operation!r}; known are {', '.join(_OPERATIONS)}"
+                f"the graph uses operation {operation!r}; known: {', '.join(_OPERATIONS)}"
             )
         known[outputs[0]] = _OPERATIONS[operation]([known[name] for name in inputs], attributes)
     return known[output]

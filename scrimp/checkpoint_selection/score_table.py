@@ -146,11 +146,10 @@ class ScoreTable:
         row, column = self._rows.get(checkpoint), self._columns.get(task)
         if row is None:
             raise TableError(
-                f"checkpoint {checkpoint!r} is not in the table; known are"
-                f" {_some(self.checkpoints)}"
+                f"checkpoint {checkpoint!r} is not in the table; known: {_some(self.checkpoints)}"
             )
         if column is None:
-            raise TableError(f"task {task!r} is not in the table; known are {_some(self.tasks)}")
+            raise TableError(f"task {task!r} is not in the table; known: {_some(self.tasks)}")
         return row, column
 
     def label(self, cell: Cell) -> tuple[Checkpoint, str]:
@@ -282,12 +281,12 @@ def check_score(score: float, stderr: float | None, checkpoint: Checkpoint, task
     where = f"of checkpoint {checkpoint!r} on {task}"
     if math.isnan(score):
         raise TableError(
-            f"the score {where} is not a number; a cell that could not be measured is told as"
+            f"the score {where} is not a number; mark a cell that could not be measured as"
             " failed"
         )
     if abs(score) > LARGEST_SCORE:
         raise TableError(
-            f"the score {score:g} {where} is beyond ±{LARGEST_SCORE:g}: rescale it, or tell the"
+            f"the score {score:g} {where} is beyond ±{LARGEST_SCORE:g}: rescale it, or mark the"
             " cell as failed"
         )
     if stderr is not None and not 0.0 <= stderr < math.inf:

@@ -28,7 +28,7 @@ MethodsOption = Annotated[
     str, typer.Option(help="Names separated by commas, with settings as in gp:kernel=rbf-ard.")
 ]
 NamesOption = Annotated[str, typer.Option(help="Names separated by commas, or all.")]
-SeedsOption = Annotated[int, typer.Option(min=1, help="Number of seeds, counted from 0.")]
+SeedsOption = Annotated[int, typer.Option(min=1, help="Number of seeds, numbered from 0.")]
 OutOption = Annotated[
     Path | None,
     typer.Option(help="File to append one JSON object per run to; runs in it are not repeated."),

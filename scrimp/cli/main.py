@@ -60,6 +60,9 @@ def lazy_group(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
     run. The function may be a Typer of subcommands."""
 
     class LazyGroup(TyperGroup):
+        def get_params(self, ctx: Any) -> list[Any]:
+            return _plain_flags(super().get_params(ctx))
+
         def list_commands(self, ctx: Any) -> list[str]:
             return [*commands, *super().list_commands(ctx)]
 
@@ -74,7 +77,7 @@ def lazy_group(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
             known = self.list_commands(ctx)
             if args and args[0] not in known and not args[0].startswith("-"):
                 near = nearest_name(args[0], known)
-                hint = f"Did you mean {near!r}?" if near else f"There are {', '.join(known)}."
+                hint = f"Did you mean {near!r}?" if near else f"Commands: {', '.join(known)}."
                 ctx.fail(f"No such command {args[0]!r}. {hint}")
             name, command, rest = super().resolve_command(ctx, args)
             if name is not None and name in commands:
@@ -91,7 +94,7 @@ def _loaded(name: str, path: str) -> Any:
         group = typer.main.get_group(target)
         for command in group.commands.values():
             _tidy(command)
-        return group
+        return _tidy(group)
     alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
     alone.command(name)(target)
     return _tidy(typer.main.get_command(alone))
@@ -101,10 +104,17 @@ def _tidy(command: Any) -> Any:
     """Join the lines of each paragraph of the help, and show no type for flags."""
     paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
     command.help = "\n\n".join(" ".join(text.split()) for text in paragraphs)
-    for option in command.params:
+    params = command.get_params
+    command.get_params = lambda ctx: _plain_flags(params(ctx))
+    return command
+
+
+def _plain_flags(params: list[Any]) -> list[Any]:
+    """Let the help show no type for flags, --help included."""
+    for option in params:
         if getattr(option, "is_flag", False):
             option.metavar = ""
-    return command
+    return params
 
 
 app = typer.Typer(

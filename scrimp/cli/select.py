@@ -40,7 +40,7 @@ WeightOption = Annotated[
 ]
 DirectionOption = Annotated[
     list[str] | None,
-    typer.Option(help="Direction of a task, such as perplexity=minimize; repeat."),
+    typer.Option(help="Direction of a task, such as ppl=minimize; repeat."),
 ]
 MethodOption = Annotated[
     str,

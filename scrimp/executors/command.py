@@ -93,7 +93,7 @@ def parse_report(line: str) -> ScriptReport | None:
     except (ValueError, RecursionError) as error:
         raise ReportError(f"cannot read the report {text[:200]!r}: {error}") from None
     if not isinstance(record, dict):
-        raise ReportError(f"the report {text[:200]!r} is no JSON object")
+        raise ReportError(f"the report {text[:200]!r} is not a JSON object")
     step, stderr, answer = (record.pop(key, None) for key in ("step", "stderr", "answer"))
     return ScriptReport(record, step, stderr, answer is True)
 

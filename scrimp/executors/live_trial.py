@@ -70,7 +70,7 @@ class Parameters(dict[str, Json]):
         return super().get(name, default)
 
     def __missing__(self, name: str) -> NoReturn:
-        absent = "; one whose condition does not hold is absent: use params.get"
+        absent = "; a parameter whose condition is not met is absent: use params.get"
         hint = did_you_mean(name, self, absent)
         raise KeyError(f"no parameter {name!r} among {', '.join(self) or 'none'}{hint}")
 

@@ -87,7 +87,7 @@ def checkpoint_lines(history: History, checkpoint: Checkpoint) -> list[str]:
     race = state.race
     if checkpoint not in fold.checkpoints:
         raise StudyError(
-            f"there is no checkpoint {checkpoint!r}; known are"
+            f"there is no checkpoint {checkpoint!r}; known:"
             f" {', '.join(map(str, fold.checkpoints[:12]))}"
         )
     row = fold.checkpoints.index(checkpoint)

@@ -139,9 +139,7 @@ def read_results(path: Path, settings: ImportSettings) -> list[Imported]:
     ) as error:
         # A foreign file may hold anything; expected errors have their own messages.
         what = "it is nested too deeply" if isinstance(error, RecursionError) else shortened(error)
-        raise StudyError(
-            f"{str(path)!r} does not hold results that can be imported: {what}"
-        ) from None
+        raise StudyError(f"{str(path)!r} has no results that can be imported: {what}") from None
 
 
 def _read(path: Path, settings: ImportSettings) -> list[Imported]:
@@ -165,7 +163,7 @@ def _read(path: Path, settings: ImportSettings) -> list[Imported]:
     rows = record.get("trials") if isinstance(record, Mapping) else record
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
         raise StudyError(
-            f"{str(path)!r} holds no list of results; give a list of objects with parameters and a"
+            f"{str(path)!r} has no list of results; give a list of objects with parameters and a"
             " value"
         )
     return [_from_rows(path, [_flat(row) for row in rows], settings)]
@@ -178,7 +176,9 @@ def _conditional(found: list[Imported], settings: ImportSettings) -> list[Import
     ]
     if unknown:
         known = ", ".join(dict.fromkeys(name for each in found for name in each.problem.space))
-        raise StudyError(f"--when names {unknown[0]!r}, which is no parameter; there are {known}")
+        raise StudyError(
+            f"--when names {unknown[0]!r}, which is not a parameter; there are {known}"
+        )
     return [with_conditions(each, settings.when) for each in found]
 
 
@@ -241,7 +241,7 @@ def _flat(row: JsonObject) -> dict[str, Json]:
 
 def _from_rows(path: Path, rows: list[dict[str, Json]], settings: ImportSettings) -> Imported:
     if not rows:
-        raise StudyError(f"{str(path)!r} holds no results")
+        raise StudyError(f"{str(path)!r} has no results")
     columns = list(dict.fromkeys(name for row in rows for name in row))
     if settings.metric not in columns:
         raise StudyError(
@@ -262,7 +262,7 @@ def _from_rows(path: Path, rows: list[dict[str, Json]], settings: ImportSettings
     ]
     if odd:
         raise StudyError(
-            f"column {odd[0]!r} of {str(path)!r} holds lists or tables; a parameter is a number or"
+            f"column {odd[0]!r} of {str(path)!r} contains lists or tables; a parameter is a number or"
             " a text"
         )
     configs = [
@@ -276,7 +276,7 @@ def _from_rows(path: Path, rows: list[dict[str, Json]], settings: ImportSettings
         trials.append(ImportedTrial(config, curve, "completed" if curve else "failed"))
     if not any(trial.curve for trial in trials):
         raise StudyError(
-            f"column {settings.metric!r} of {str(path)!r} holds no number, so there is nothing to"
+            f"column {settings.metric!r} of {str(path)!r} has no numbers, so there is nothing to"
             " learn from; name the value with --metric"
         )
     space = inferred_space(configs)

@@ -116,7 +116,7 @@ def read_optuna(tables: Tables, source: str) -> list[Imported]:
     )
     if not found:
         why = f" ({'; '.join(empty)})" if empty else ""
-        raise StudyError(f"{source!r} holds no Optuna study that can be imported{why}")
+        raise StudyError(f"{source!r} contains no Optuna study that can be imported{why}")
     return [replace(found[0], notes=(*empty, *found[0].notes)), *found[1:]]
 
 

@@ -90,13 +90,13 @@ def text_of(path: Path) -> str:
         line = data.count(b"\n", 0, error.start) + 1
         raise StudyError(
             f"{str(path)!r} is not text in {encoding.upper().removesuffix('-SIG')}: line {line}"
-            f" holds the byte 0x{data[min(error.start, len(data) - 1)]:02x}; save it as UTF-8, for"
+            f" contains the byte 0x{data[min(error.start, len(data) - 1)]:02x}; save it as UTF-8, for"
             f" instance with `iconv -f latin1 -t utf-8 {path.name}`"
         ) from None
     if "\0" in text:
         line = text.count("\n", 0, text.index("\0")) + 1
         raise StudyError(
-            f"{str(path)!r} holds a zero byte in line {line}, so it is not text; save it as UTF-8"
+            f"{str(path)!r} contains a zero byte in line {line}, so it is not text; save it as UTF-8"
         )
     return text
 

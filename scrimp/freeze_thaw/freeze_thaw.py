@@ -224,7 +224,7 @@ class FreezeThaw(Policy):
         losses = len(model.each) == len(problem.names) if problem.several else model.first.feasible
         if not losses or (history.best is None and not problem.several):
             raise StudyError(
-                "no trial keeps all constraints yet, so the model learns violations and cannot"
+                "no trial satisfies all constraints yet, so the model learns violations and cannot"
                 f" predict {problem.metric!r}; run more trials"
             )
         return _forecast_columns(history, model, encoding.encode(points.configs), points.budgets)

@@ -44,7 +44,7 @@ class ScrimpCallback(Callback):  # type: ignore[misc]
         self.initial_epoch = 0 if self.restored is None else int(self._loop.trial.step)
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, SupportsFloat] | None = None) -> None:
-        """Called by Keras after each epoch, counted from 0."""
+        """Called by Keras after each epoch, numbered from 0."""
         done = epoch + 1
         if not self._loop.due(done):
             return

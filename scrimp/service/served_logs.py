@@ -162,7 +162,7 @@ class ServedLog:
                     return
                 if not self._granted(lease.trial, lease.attempt):
                     raise ReportError(
-                        f"attempt {lease.attempt} of trial {lease.trial} is not the present one"
+                        f"attempt {lease.attempt} of trial {lease.trial} is not the current one"
                     )
         self.store.lease(lease)
 

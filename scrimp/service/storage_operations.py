@@ -93,7 +93,7 @@ async def _take_turn(call: Call, asked: TakeTurn) -> Page:
     ticket = await log.turn.take()
     try:
         if await call.request.is_disconnected():
-            raise StorageError("the client has gone")
+            raise StorageError("the client has disconnected")
         page = await run_in_threadpool(_page, log, asked.start)
     except BaseException:
         log.turn.end(ticket)

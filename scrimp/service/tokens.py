@@ -156,7 +156,7 @@ class TokenFile:
             return {}
         except msgspec.MsgspecError as error:
             raise StudyError(
-                f"{self.path} is no file of tokens ({error}); move it away and make new tokens"
+                f"{self.path} is not a token file ({error}); move it away and make new tokens"
             ) from None
         return {token.id: token for token in found}
 
@@ -190,7 +190,7 @@ def _only_mine(path: Path) -> BinaryIO:
             if time.monotonic() > deadline:
                 raise StudyError(
                     f"{path} has been there for {MAX_WAIT_SECONDS:g} s: another process is changing"
-                    " tokens, or was killed while it did; remove the file then"
+                    " tokens, or was killed while doing so; in that case, remove the file"
                 ) from None
             time.sleep(0.05)
 

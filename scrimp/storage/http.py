@@ -84,7 +84,7 @@ class HttpServer(Connected):
             port = 0
         if not parts.hostname or port == 0 or parts.username or parts.query or parts.fragment:
             raise AddressError(
-                f"storage {parts.scheme}://… is no address of a server; write"
+                f"storage {parts.scheme}://… is not the address of a server; write"
                 " https://host:port or https://host/team, and the token in SCRIMP_TOKEN"
             )
         self.url = url.rstrip("/")
@@ -127,7 +127,7 @@ class HttpServer(Connected):
                 error = self._in_words(status, content)
             except msgspec.MsgspecError:
                 raise StorageError(
-                    f"{self.url} is no server of scrimp, or one of another version; check the URL"
+                    f"{self.url} is not a scrimp server, or has another version; check the URL"
                 ) from None
             except (OSError, http.client.HTTPException) as lost:
                 status, error = 0, self._unreachable(lost)
@@ -198,7 +198,7 @@ class HttpServer(Connected):
     def _unreachable(self, error: Exception) -> ScrimpError:
         if isinstance(error, ssl.SSLCertVerificationError):
             return StorageError(
-                f"{self.url} shows a certificate that is not trusted ({error.verify_message}); name"
+                f"{self.url} presents a certificate that is not trusted ({error.verify_message}); name"
                 " the file of its authority in SCRIMP_CA_FILE"
             )
         said = getattr(error, "strerror", None) or str(error) or type(error).__name__
@@ -251,7 +251,7 @@ class HttpStorage(Storage):
         given = os.environ.get(TOKEN_VARIABLE, "") if token is None else token
         if not given.isascii() or not given.isprintable():
             raise StorageError(
-                f"the token in {TOKEN_VARIABLE} is none; `scrimp token new` makes one"
+                f"the value of {TOKEN_VARIABLE} is not a token; `scrimp token new` makes one"
             )
         path = urlsplit(url).path.strip("/")
         self._folder = f"{path}/" if path else ""

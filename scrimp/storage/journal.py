@@ -172,7 +172,7 @@ class JournalStorage(Storage):
             others = [path.name for path in self._folder.iterdir()] if self._folder.exists() else []
             if not {VERSION_FILE, "names"} & set(others) and others:
                 raise StorageError(
-                    f"{self._folder} holds other files; choose a new or an empty folder"
+                    f"{self._folder} contains other files; choose a new or an empty folder"
                 ) from None
             return
         if version > LAYOUT_VERSION:

@@ -94,7 +94,7 @@ def parsed_url(url: str, shown: str) -> dict[str, Any]:
         return conninfo_to_dict(url)
     except psycopg.Error:
         raise StorageError(
-            f"storage {shown!r} is no PostgreSQL URL; write"
+            f"storage {shown!r} is not a PostgreSQL URL; write"
             " postgresql://user:password@host:5432/database"
         ) from None
 
@@ -144,7 +144,7 @@ class PostgresServer(Connected):
                         logger.warning("%s. Retrying for %g s", words, self._timeout)
                 except UnicodeDecodeError as error:
                     raise StorageError(
-                        f"{self.shown} holds text that is not UTF-8 ({error}); restore a backup"
+                        f"{self.shown} contains text that is not UTF-8 ({error}); restore a backup"
                     ) from None
                 except (KeyboardInterrupt, SystemExit):
                     self.close()  # the answer was read in part

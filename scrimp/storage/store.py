@@ -234,16 +234,16 @@ def unknown_study(name: str, names: Sequence[str], url: str) -> StudyError:
         hint = "did you mean " + " or ".join(repr(other) for other in near) + "?"
     elif names:
         held = "1 study" if len(names) == 1 else f"{len(names)} studies"
-        hint = f"it holds {held}: `scrimp studies` lists them"
+        hint = f"it has {held}: `scrimp studies` lists them"
     return StudyError(f"no study {name!r} in {url}; {hint}")
 
 
 def missing_file(name: str, path: str) -> StudyError:
     """Return the error for a study whose file does not exist."""
     return StudyError(
-        f"no study {name!r}: there is no file {path}, so it holds no study yet. Say where it is"
-        " with --storage or SCRIMP_STORAGE (in Python storage=...), or go to the folder it was"
-        " made in"
+        f"no study {name!r}: the file {path} does not exist. Name the storage with --storage or"
+        " SCRIMP_STORAGE (in Python storage=...), or change to the folder where the study was"
+        " created"
     )
 
 

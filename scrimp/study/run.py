@@ -120,7 +120,9 @@ class Run:
             )
         limits = (self.n_trials, self.total_budget, self.timeout, self.stop)
         if all(limit is None for limit in limits) and not math.isfinite(space.size):
-            raise StudyError("this would never end; give n_trials, total_budget, timeout or stop")
+            raise StudyError(
+                "this run would never end; give n_trials, total_budget, timeout or stop"
+            )
 
     def _check_workers(self) -> None:
         """Refuse combinations of objective, workers and time limit that cannot be run."""

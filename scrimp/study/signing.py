@@ -139,10 +139,12 @@ def private_key(path: str | Path) -> PrivateKey:
         key = serialization.load_pem_private_key(text, None)
     except (ValueError, TypeError) as error:
         # A key with a password raises a TypeError.
-        raise StudyError(f"{str(path)!r} holds no usable private key: {error}; {REMEDY}") from None
+        raise StudyError(
+            f"{str(path)!r} contains no usable private key: {error}; {REMEDY}"
+        ) from None
     if not isinstance(key, ed25519.Ed25519PrivateKey):
         raise StudyError(
-            f"{str(path)!r} holds a key of another kind; scrimp signs with Ed25519: {REMEDY}"
+            f"{str(path)!r} contains a key of another kind; scrimp signs with Ed25519: {REMEDY}"
         )
     return PrivateKey(key)
 
@@ -157,11 +159,11 @@ def public_keys(path: str | Path) -> tuple[PublicKey, ...]:
             key = serialization.load_pem_public_key((block.strip() + "\n" + END_OF_KEY).encode())
         except ValueError as error:
             raise StudyError(
-                f"{str(path)!r} holds a public key that cannot be read: {error}; {REMEDY}"
+                f"{str(path)!r} contains a public key that cannot be read: {error}; {REMEDY}"
             ) from None
         if not isinstance(key, ed25519.Ed25519PublicKey):
             raise StudyError(
-                f"{str(path)!r} holds a key of another kind; scrimp signs with Ed25519: {REMEDY}"
+                f"{str(path)!r} contains a key of another kind; scrimp signs with Ed25519: {REMEDY}"
             )
         found.append(
             PublicKey(
@@ -169,7 +171,7 @@ def public_keys(path: str | Path) -> tuple[PublicKey, ...]:
             )
         )
     if not found:
-        raise StudyError(f"{str(path)!r} holds no public key; {REMEDY}")
+        raise StudyError(f"{str(path)!r} contains no public key; {REMEDY}")
     return tuple(found)
 
 

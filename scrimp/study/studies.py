@@ -271,7 +271,7 @@ def _adopt(name: str, place: Storage, plan: OwnersPlan, plugins: tuple[str, ...]
         lost = narrowings(known.space, problem.space)
         if lost:
             raise StudyError(
-                f"the space of study {study.name!r} may grow, not shrink: {'; '.join(lost)}; use"
+                f"the space of study {study.name!r} can grow, but not shrink: {'; '.join(lost)}; use"
                 " another name"
             )
     if grown != known:

@@ -174,7 +174,7 @@ class History:
         trials = self.trials
         if isinstance(number, bool) or not 0 <= number < len(trials):
             raise StudyError(
-                f"there is no trial {number}; the study has {len(trials)}, counted from 0"
+                f"there is no trial {number}; the study has {len(trials)}, numbered from 0"
             )
         return trials[number]
 

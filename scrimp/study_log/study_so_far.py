@@ -2,7 +2,7 @@
 
     history.derive(BEST_PATH).points              # [(1.0, 0, 0.9), (3.0, 2, 0.4), ...]
     history.derive(CURRENT_RUN).since             # None before the first trial
-    bound_hints(history)                          # ["lr is at its upper end in 4 of the 5 best trials: ..."]
+    bound_hints(history)                          # ["lr is at its upper bound in 4 of the top 5 trials; ..."]
 
 `hints` are lines on the best configuration. If it has a parameter at an end of its range, the optimum
 may lie beyond. A float counts as at an end within a hundredth of its range (on a logarithmic scale: of
@@ -117,10 +117,8 @@ def bound_hints(history: History) -> list[str]:
         )
         if len(leaders) > 2 and 2 * alike <= len(leaders):
             continue
-        among = f" in {alike} of the {len(leaders)} best trials" if len(leaders) > 1 else ""
-        hints.append(
-            f"{name} is at its {end} end{among}: the optimum may lie beyond; widen its range?"
-        )
+        among = f" in {alike} of the top {len(leaders)} trials" if len(leaders) > 1 else ""
+        hints.append(f"{name} is at its {end} bound{among}; consider widening its range")
     return hints
 
 

@@ -448,7 +448,7 @@ def _fit_one(
     """Return the model of one metric, fitted or restored, and the record to note."""
     settings, encoding, levels = made_of
     if not len(data):
-        raise NumericalError("a metric was not reported yet: nothing can be learned of it")
+        raise NumericalError("a metric was not reported yet: nothing can be learned about it")
     settings = settings.of_space(encoding.domain.pool is not None)
     search = FIRST_FIT
     if recorded is not None:

@@ -114,7 +114,7 @@ class CurveSearch:
         acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
         if not isinstance(acquisition, MeanStdAcquisition):
             raise MethodError(
-                f"acquisition {self.acquisition!r} is no formula of the mean and standard deviation"
+                f"acquisition {self.acquisition!r} is not a formula of the mean and standard deviation"
                 " of the loss, which this method needs at each rung; use 'log-ei', 'ei', 'pi', 'ucb'"
                 " or one of your own, or another method"
             )
@@ -188,7 +188,7 @@ class CurveSearch:
             raise StudyError(f"the model {self.curves.model!r} predicts nothing: {error}") from None
         if not curves.of_losses:
             raise StudyError(
-                "no trial keeps all constraints yet, so the model learns violations and cannot"
+                "no trial satisfies all constraints yet, so the model learns violations and cannot"
                 f" predict {problem.metric!r}; run more trials"
             )
         rows = with_share(encoding.encode(points.configs), points.budgets / curves.full)

@@ -66,7 +66,7 @@ def test_new_checkpoints(table):
 @pytest.mark.parametrize(
     ("score", "stderr", "message"),
     [
-        (float("nan"), None, "not a number; a cell that could not be measured is told as failed"),
+        (float("nan"), None, "not a number; mark a cell that could not be measured as failed"),
         (float("inf"), None, "beyond"),
         (-1e12, None, "beyond"),
         (0.5, -0.1, "standard error"),
@@ -79,10 +79,10 @@ def test_impossible_scores(table, score, stderr, message):
 
 
 def test_unknown_names_list_the_known_ones(table):
-    with pytest.raises(TableError, match="task 'c' is not in the table; known are a, b"):
+    with pytest.raises(TableError, match="task 'c' is not in the table; known: a, b"):
         table.with_score(100, "c", 0.5)
     with pytest.raises(
-        TableError, match="checkpoint 300 is not in the table; known are 100, 200, 400"
+        TableError, match="checkpoint 300 is not in the table; known: 100, 200, 400"
     ):
         table.with_score(300, "a", 0.5)
     with pytest.raises(TableError, match="cost of task 'c'"):

@@ -232,7 +232,7 @@ def test_bad_scores_are_refused_or_recorded_as_failures() -> None:
             selection.tell(checkpoint, task, value)
     with pytest.raises(TableError, match="standard error"):
         selection.tell(checkpoint, task, 0.5, stderr=-1.0)
-    with pytest.raises(TableError, match=r"task 'mmlu' is not in the table; known are a, b, c"):
+    with pytest.raises(TableError, match=r"task 'mmlu' is not in the table; known: a, b, c"):
         selection.tell(checkpoint, "mmlu", 0.5)
     with pytest.raises(TableError, match="checkpoint 42 is not in the table"):
         selection.tell(42, task, 0.5)

@@ -299,7 +299,7 @@ def test_a_condition_needs_its_parameter(run: Callable[..., Any], tmp_path: Path
     (tmp_path / "old.csv").write_text(CONDITIONAL)
     words = ["import", str(tmp_path / "old.csv"), "--when", "mass: opt=sgd"]
     with pytest.raises(
-        StudyError, match="--when names 'mass', which is no parameter; there are opt"
+        StudyError, match="--when names 'mass', which is not a parameter; there are opt"
     ):
         run(*words, "--storage", f"sqlite:///{tmp_path}/s.db")
 

@@ -103,7 +103,7 @@ def test_a_best_configuration_at_an_end_of_the_space_is_told(tmp_path: Path) -> 
     study.tell(study.ask(), 0.1)
     for command in ("show", "best"):
         assert (
-            "x is at its upper end: the optimum may lie beyond"
+            "x is at its upper bound; consider widening its range"
             in run(command, "ends", "--storage", url).stdout
         )
 
@@ -174,7 +174,7 @@ def test_where_no_file_is(
     run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(StudyError, match=r"no study 'x': there is no file .*scrimp\.db.*--storage"):
+    with pytest.raises(StudyError, match=r"no study 'x': the file .*scrimp\.db.*--storage"):
         run("show", "x")
     assert list(tmp_path.iterdir()) == []
 

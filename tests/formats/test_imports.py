@@ -92,8 +92,8 @@ def test_json_rows_flat_and_nested(tmp_path: Path) -> None:
 def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
     for text, reason in (
         ("{", "neither CSV, nor JSON"),
-        ("3", "holds no list of results"),
-        ("[1]", "holds no list"),
+        ("3", "has no list of results"),
+        ("[1]", "has no list"),
     ):
         path = tmp_path / "bad.json"
         path.write_text(text)

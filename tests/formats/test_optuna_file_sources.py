@@ -102,7 +102,7 @@ def test_a_broken_line_is_told(tmp_path: Path, line: str) -> None:
 
 def test_errors_name_the_journal(tmp_path: Path) -> None:
     path = journal(tmp_path / "journal.log", OPERATIONS[:2])
-    with pytest.raises(StudyError, match=r"'.*journal.log' holds no Optuna study"):
+    with pytest.raises(StudyError, match=r"'.*journal.log' contains no Optuna study"):
         read_results(path, ImportSettings())
 
 

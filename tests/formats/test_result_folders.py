@@ -113,7 +113,7 @@ def broken(tmp_path: Path, kind: str) -> Path:
         ("metric", "no result in .* has a number 'loss'"),
         ("zip", "results.csv.zip' cannot be unpacked"),
         ("column", "no column 'error'; .* one of loss, trial_id"),
-        ("metadata", "does not hold results that can be imported"),
+        ("metadata", "has no results that can be imported"),
         ("empty", "is not a known folder of results"),
     ],
 )

@@ -21,7 +21,7 @@ def test_marks_are_recognised_and_gone(encoding: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        ("a\ngröße".encode("latin-1"), r"not text in UTF-8: line 2 holds the byte 0xf6.*iconv"),
+        ("a\ngröße".encode("latin-1"), r"not text in UTF-8: line 2 contains the byte 0xf6.*iconv"),
         (codecs.BOM_UTF16_LE + b"a", "not text in UTF-16"),
         (b"a,b\n1,\x00", "zero byte in line 2"),
         ("a,b".encode("utf-16-le"), "zero byte"),

@@ -92,7 +92,7 @@ def test_several_processes_make_tokens(tokens: TokenFile) -> None:
 def test_a_broken_file_is_named(tokens: TokenFile) -> None:
     tokens.make("read")
     tokens.path.write_text('{"a": 1}')
-    with pytest.raises(StudyError, match="is no file of tokens"):
+    with pytest.raises(StudyError, match="is not a token file"):
         tokens.all()
 
 

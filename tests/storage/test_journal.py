@@ -62,7 +62,7 @@ def test_an_absolute_path_with_three_slashes_is_told(
 def test_a_folder_with_other_files(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
     storage = JournalStorage(tmp_path)
-    with pytest.raises(StorageError, match="holds other files; choose a new or an empty folder"):
+    with pytest.raises(StorageError, match="contains other files; choose a new or an empty folder"):
         storage.create("a", [first_event("a")])
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 

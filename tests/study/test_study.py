@@ -250,7 +250,7 @@ def test_load_if_exists_resumes_and_lets_the_space_grow(tmp_path: Path) -> None:
     assert [trial.params["k"] for trial in grown.trials] == ["a"] * 3
     grown.optimize(lambda trial: trial.params["x"], n_trials=6)
     assert len(grown.trials) == 6 and all("k" in trial.params for trial in grown.trials)
-    with pytest.raises(StudyError, match="may grow, not shrink"):
+    with pytest.raises(StudyError, match="can grow, but not shrink"):
         scrimp.create_study("g", SPACE, storage=url, method="random", seed=0, load_if_exists=True)
 
 

@@ -55,19 +55,15 @@ def test_every_parameter_at_an_end_is_told_with_how_many_of_the_best_are_there()
         *[(INSIDE, 0.5)] * 4,
     ]
     lr, layers = bound_hints(history_of(SPACE, *runs))
-    assert (
-        lr
-        == "lr is at its upper end in 4 of the 5 best trials: the optimum may lie beyond; widen its"
-        " range?"
-    )
-    assert layers.startswith("layers is at its lower end in 3 of the 5 best trials")
+    assert lr == "lr is at its upper bound in 4 of the top 5 trials; consider widening its range"
+    assert layers.startswith("layers is at its lower bound in 3 of the top 5 trials")
 
 
 def test_near_an_end_means_within_a_hundredth_of_the_range() -> None:
     just_inside = 1e-4 * 10 ** (3 * 0.02)
     assert bound_hints(history_of(SPACE, ({**INSIDE, "lr": just_inside}, 1.0))) == []
     (hint,) = bound_hints(history_of(SPACE, ({**INSIDE, "lr": 1.01e-4}, 1.0)))
-    assert hint.startswith("lr is at its lower end: ")
+    assert hint.startswith("lr is at its lower bound; ")
 
 
 def test_a_list_has_no_ends() -> None:
@@ -79,7 +75,7 @@ def test_the_ends_of_a_grid_are_its_first_and_last_number() -> None:
     space = Space(x=Float(0, 1, step=0.001), n=Int(8, 64, step=8))
     assert bound_hints(history_of(space, ({"x": 0.999, "n": 56}, 1.0))) == []
     x, n = bound_hints(history_of(space, ({"x": 1.0, "n": 8}, 1.0)))
-    assert x.startswith("x is at its upper end") and n.startswith("n is at its lower end")
+    assert x.startswith("x is at its upper bound") and n.startswith("n is at its lower bound")
 
 
 def test_an_objective_that_does_not_read_its_parameters() -> None:
@@ -99,5 +95,5 @@ def test_few_configurations_are_compared_with_the_space(monkeypatch: pytest.Monk
         Space, "contains", lambda space, config: compared.append(1) or real(space, config)
     )
     (hint,) = hints(history)
-    assert "5 of the 5 best" in hint and len(compared) < 10
+    assert "5 of the top 5" in hint and len(compared) < 10
     assert hints(history) == [hint] and len(compared) < 10
