@@ -217,6 +217,13 @@ def test_a_search_finds_the_right_page(words: str) -> None:
     assert words in (text if SEARCHED[words] == "index.md" else "\n".join(headings))
 
 
+def test_the_readme_is_short_and_names_every_door() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert text.count("\n") <= 90, "cut the README: details belong into docs/"
+    for door in ("scrimp dashboard", "scrimp serve", "scrimp mcp", "study.advise", "scrimp import"):
+        assert door in text, door
+
+
 PICTURES = runpy.run_path(str(ROOT / "docs" / "pictures.py"))["PICTURES"]
 
 

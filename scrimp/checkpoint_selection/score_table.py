@@ -281,8 +281,7 @@ def check_score(score: float, stderr: float | None, checkpoint: Checkpoint, task
     where = f"of checkpoint {checkpoint!r} on {task}"
     if math.isnan(score):
         raise TableError(
-            f"the score {where} is not a number; mark a cell that could not be measured as"
-            " failed"
+            f"the score {where} is not a number; mark a cell that could not be measured as failed"
         )
     if abs(score) > LARGEST_SCORE:
         raise TableError(

@@ -103,7 +103,7 @@ def _show_head(record: StudyRecord) -> None:
     method, states = method_words(record.method_record, record.kind), states_words(record.counts)
     say(f"{record.name}: {record.goal} with {method}  ·  {states}")
     if record.method_reason.startswith("auto"):
-        say(f"method: {record.method_reason}")
+        say(f"method: {method} ({record.method_reason})")
     if record.rules:
         newest = [trial.last for trial in record.trials if trial.last is not None]
         held = sum(point.feasible for point in newest)

@@ -184,40 +184,26 @@ def choose(problem: Problem, method: Method, learns: bool = False) -> tuple[Meth
     if problem.several:
         name, settings, why = _for_several(problem, learns)
     elif problem.budget is None and learns:
-        name, settings = "task-prior", _WITH_PAST
-        why = "there are past studies, so a prior made of them"
+        name, settings, why = "task-prior", _WITH_PAST, "learns from past studies"
     elif problem.budget is None:
-        name, settings = "gp", {}
-        why = "no training budget, so a Gaussian process with log EI"
+        name, settings, why = "gp", {}, "has no training budget"
     else:
-        name, settings = "freeze-thaw", {}
-        listed = isinstance(problem.space, Pool)
-        why = (
-            f"there is a training budget and {'a' if listed else 'no'} list of configurations, so"
-            " slices of training by a curve model"
-        )
-        if listed:
-            why += ", with a short look at many rows of the list"
-        else:
-            why += "; new configurations train a while before they are judged, by the gain they promise"
-    return Method(name, **{**settings, **method.settings}), f"auto: {why}"
+        name, settings, why = "freeze-thaw", {}, "has a training budget"
+        if isinstance(problem.space, Pool):
+            why = "has a training budget and a list of configurations"
+    return Method(name, **{**settings, **method.settings}), f"auto, because the study {why}"
 
 
 def _for_several(problem: Problem, learns: bool) -> tuple[str, JsonObject, str]:
     """Return the method that ``auto`` stands for with several metrics, its settings and the reason."""
     if problem.budget is None and learns:
-        why = "several metrics and past studies, so a prior made of them for each metric"
-        return "task-prior", {"doubt": _WITH_PAST["doubt"]}, why
+        settings: JsonObject = {"doubt": _WITH_PAST["doubt"]}
+        return "task-prior", settings, "has several metrics and learns from past studies"
     if problem.budget is None:
-        return "gp", {}, "several metrics, so what a trial is expected to add to their front"
+        return "gp", {}, "has several metrics"
     if len(problem.metrics) > MAX_METRICS_MODELLED:
-        many = f"more than {MAX_METRICS_MODELLED} metrics"
-        return "bohb", {}, f"{many} and a training budget, so halving by fronts"
-    why = (
-        "several metrics and a training budget, so slices of training where the front is expected to"
-        " grow most, by a curve model of each metric"
-    )
-    return "freeze-thaw", {}, why
+        return "bohb", {}, f"has more than {MAX_METRICS_MODELLED} metrics and a training budget"
+    return "freeze-thaw", {}, "has several metrics and a training budget"
 
 
 def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -> Policy:

@@ -133,12 +133,7 @@ def selection_curve(selection: Selection, tasks: Sequence[str] | None = None) ->
     table, order = belief.table, belief.order
     unknown = [task for task in tasks or () if task not in table.tasks]
     if unknown:
-<<<<<<< HEAD
-        known = ", ".join(table.tasks[:12])
-        raise StudyError(f"there is no task {unknown[0]!r}; known are {known}")
-=======
         raise StudyError(f"there is no task {unknown[0]!r}; known: {', '.join(table.tasks[:12])}")
->>>>>>> 2cc386b (Shorten README, name the server, agents and advice; plain flags in help)
     shown = list(tasks or table.tasks)
     picture = make_subplots(
         rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09, row_heights=[0.55, 0.45]

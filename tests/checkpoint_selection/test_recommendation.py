@@ -220,5 +220,5 @@ def test_ignored_standard_errors_are_not_called_missing(full_table, with_errors)
     table = with_errors(full_table(), 0.05)
     text = "sampling error is not included: the standard errors told are ignored"
     for method in ("kg", "stride"):
-        assert text in str(Selector(SelectorSettings(method, stderr=False)).recommend(table))
-        assert text not in str(Selector(SelectorSettings(method)).recommend(table))
+        assert text in str(Selector(find_method(method), stderr=False).recommend(table))
+        assert text not in str(Selector(find_method(method)).recommend(table))

@@ -119,8 +119,14 @@ def test_constraints_cost_and_past_studies_are_told() -> None:
 @pytest.mark.parametrize(
     ("weights", "words"),
     [
-        ({"old": 0.7, "older": 0.3, "this study": 0.0}, "over 99% in all; the largest was that of old, 70%."),
-        ({"old": 1.0, "this study": 0.0}, "over 99% in all; the largest was that of old, over 99%."),
+        (
+            {"old": 0.7, "older": 0.3, "this study": 0.0},
+            "over 99% in all; the largest was that of old, 70%.",
+        ),
+        (
+            {"old": 1.0, "this study": 0.0},
+            "over 99% in all; the largest was that of old, over 99%.",
+        ),
         (
             {"old": 0.4, "older": 0.4, "this study": 0.2},
             "80% in all; the largest was that of old and older, 40% each.",
