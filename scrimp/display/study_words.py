@@ -53,14 +53,14 @@ def adviser_words(adviser: AdviserRecord) -> str:
     """Describe the record of an adviser in one line.
 
     >>> adviser_words(AdviserRecord("ann", 9, 5, 4, 1, 3, 18, 6, 2))
-    'ann: 1 of 4 trials brought progress, 6 of 18 of the study itself; 5 proposals wait'
+    'ann: 1 of 4 trials brought progress (6 of 18 of the study itself); 5 proposals waiting'
     """
     line = f"{shortened_text(adviser.by, 60)}: {adviser.progress} of {adviser.tried} trials brought"
-    line += f" progress, {adviser.own_progress} of {adviser.own_tried} of the study itself"
+    line += f" progress ({adviser.own_progress} of {adviser.own_tried} of the study itself)"
     if adviser.waiting:
-        line += f"; {adviser.waiting} proposal{'s wait' if adviser.waiting > 1 else ' waits'}"
+        line += f"; {adviser.waiting} proposal{'s' if adviser.waiting > 1 else ''} waiting"
     if not adviser.heard:
-        line += f"; not heard after {adviser.misses} trials without progress"
+        line += f"; no turn after {adviser.misses} trials without progress"
     return line
 
 

@@ -62,7 +62,7 @@ def test_bad_advice_costs_five_trials() -> None:
     assert len(advised(study)) == MAX_MISSES
     found = record(study, "bad")
     assert (found.tried, found.progress, found.waiting, found.heard) == (5, 0, 35, False)
-    assert "not heard after 5 trials without progress" in adviser_words(found)
+    assert "no turn after 5 trials without progress" in adviser_words(found)
 
 
 def test_an_adviser_gets_another_try_when_the_study_is_stuck() -> None:
