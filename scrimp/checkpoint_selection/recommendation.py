@@ -168,7 +168,7 @@ class Recommendation:
                 f"sampling error is included for {self.scores_with_error} of {self.scores} scores;"
                 " the others have no standard error"
             )
-        return "sampling error is included, by the standard errors of the scores"
+        return "sampling error is included, from the standard errors of the scores"
 
     @property
     def _race_words(self) -> tuple[str, ...]:

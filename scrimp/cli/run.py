@@ -5,7 +5,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -40,6 +40,7 @@ from scrimp.study.signing import (
 from scrimp.study.studies import DEFAULT_URL, create_study, storage_at
 from scrimp.study.study import Study
 from scrimp.study.workers import Beginning, carry_out, described, join_study, resolved, work
+from scrimp.study_log.limits import Totals
 from scrimp.study_log.messages import printable
 from scrimp.study_log.record import StudyRecord
 
@@ -142,7 +143,7 @@ def run_command(  # noqa: PLR0913 - the options of a command
     echo(f"{named} {note}; method {study.method}", err=True)
     begin = Beginning(plan.objective, plan.run, place, key)
     with hidden_secrets():
-        _run(study, file, place.url, as_json, lambda: carry_out(study, begin))
+        _run(study, place.url, as_json, lambda: carry_out(study, begin))
 
 
 def _plan(words: list[str], options: Mapping[str, object]) -> tuple[StudyPlan, str]:
@@ -171,7 +172,7 @@ def _refuse_other_method(study: Study, plan: StudyPlan) -> None:
         )
 
 
-def _run(study: Study, file: str, url: str, as_json: bool, carry_out: Callable[[], bool]) -> None:
+def _run(study: Study, url: str, as_json: bool, carry_out: Callable[[], bool]) -> None:
     """Carry out the plan and report how it went; ``url`` is the storage of the study."""
     began, decisions = stopwatch(), study.history.decisions
     try:
@@ -204,10 +205,33 @@ def _run(study: Study, file: str, url: str, as_json: bool, carry_out: Callable[[
         raise typer.Exit(1)
     if failed and history.totals.n_trials is not None:
         echo(f"failed trials count towards n_trials; fix the cause, then retry:  {retry}", err=True)
-    where = "" if file == "the command line" else f" in {file}"
     idle = history.decisions == decisions
     ended = "already finished, nothing left to run" if idle else "finished"
-    echo(f"{ended}. To run more trials, raise the limits{where} and run:  {again}", err=True)
+    longer = command_to_copy(["scrimp", *_with_more(sys.argv[1:], history.totals)])
+    echo(f"{ended}. To run more trials:  {longer}", err=True)
+
+
+def _with_more(words: Sequence[str], totals: Totals) -> list[str]:
+    """Return the words of a command with twice the total that the study has reached.
+
+    >>> _with_more(["run", "a.toml", "--n-trials", "8"], Totals(n_trials=8))
+    ['run', 'a.toml', '--n-trials', '16']
+    >>> _with_more(["run", "--total-budget=40", "--", "python", "a.py"], Totals(budget=40.0))
+    ['run', '--total-budget', '80', '--', 'python', 'a.py']
+    """
+    name, total = ("--total-budget", totals.budget)
+    if totals.n_trials is not None:
+        name, total = ("--n-trials", totals.n_trials)
+    if total is None:
+        return list(words)
+    end = words.index("--") if "--" in words else len(words)
+    options = list(words[:end])
+    for place in reversed(range(len(options))):
+        if options[place] == name:
+            del options[place : place + 2]
+        elif options[place].startswith(f"{name}="):
+            del options[place]
+    return [*options, name, f"{2 * total:g}", *words[end:]]
 
 
 def _print_broken(error: BrokenObjective, study: str, url: str) -> None:

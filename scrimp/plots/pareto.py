@@ -233,7 +233,7 @@ def attainment(*studies: Study, x: str | None = None, y: str | None = None) -> "
     picture.data[-1].update(fillcolor=style.rgba(style.LINE, 0.08))
     picture.update_xaxes(title_text=style.metric_title(problem, across))
     picture.update_yaxes(title_text=style.metric_title(problem, up))
-    title = f"What {len(studies)} studies attain of {unmarked(across)} and {unmarked(up)}"
+    title = f"Fronts of {unmarked(across)} and {unmarked(up)}, attained by {len(studies)} studies"
     corners = {name: len(attained(runs, share)) for name, share in LEVELS.items()}
     words = ", ".join(f"{name} {count}" for name, count in corners.items())
     return figure(picture, title, f"{title}; corners of the surfaces: {words}")

@@ -529,7 +529,7 @@ def chosen_trials(history: History, trials: Sequence[int] | None, most: int) -> 
         for number in trials:
             if not 0 <= number < count:
                 raise StudyError(
-                    f"there is no trial {number}; the study has {count}, counted from 0"
+                    f"there is no trial {number}; the study has {count}, numbered from 0"
                 )
         numbers = set(trials)
     else:

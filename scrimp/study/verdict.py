@@ -250,7 +250,7 @@ def _default_trial(history: History) -> tuple[int, str]:
             reason = event.record.reason
             guessed = isinstance(reason, FirstDesign) and reason.guessed
             queued = "the first queued configuration" if isinstance(reason, Queued) else ""
-            name = "the guess of the user" if guessed else queued
+            name = "the user's guess" if guessed else queued
         elif isinstance(event, TrialAdded) and name:
             return event.trial, name
     return 0, "the first trial"

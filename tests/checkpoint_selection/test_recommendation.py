@@ -64,7 +64,7 @@ def test_it_says_in_words_which_to_take_and_why():
     some = replace(answer, scores=9, scores_with_error=4).words[3]
     assert some.startswith("sampling error is included for 4 of 9 scores")
     assert (
-        "is included, by the standard errors"
+        "is included, from the standard errors"
         in replace(answer, scores=9, scores_with_error=9).words[3]
     )
 
