@@ -37,7 +37,7 @@ from pathlib import Path
 
 import numpy as np
 
-from scrimp.bench.results import Cell, Run, Summary, by_method, checked_shares, comparison
+from scrimp.bench.results import Cell, Run, Summary, by_method, comparison, task_of_shares
 from scrimp.checkpoint_selection.answer_book import AnswerBook, Places, Questions
 from scrimp.checkpoint_selection.answer_files import read_answers
 from scrimp.checkpoint_selection.question_race import QuestionRace
@@ -89,7 +89,7 @@ def answer_cells(
     for method in methods:
         if method not in METHODS:
             raise TableError(f"unknown method {method!r}; choose from {', '.join(METHODS)}")
-    task = checked_shares(shares, "0.005,0.01")
+    task = task_of_shares(shares, "0.005,0.01")
     tasks = [
         Cell("answers", path.stem, task, size=_table(path).correct.shape[1], source=str(path))
         for path in paths

@@ -37,9 +37,9 @@ from scrimp.bench.results import (
     Run,
     Summary,
     by_method,
-    checked_shares,
     comparison,
     milliseconds_per_decision,
+    task_of_shares,
 )
 from scrimp.checkpoint_selection.methods import find_method
 from scrimp.checkpoint_selection.recommendation import Recommendation
@@ -81,7 +81,7 @@ def checkpoint_cells(
         asked = read_method(method)
         find_method(asked.name, asked.settings)
     ordered = sorted(set(shares))
-    task = checked_shares(ordered, "0.05,0.1")
+    task = task_of_shares(ordered, "0.05,0.1")
     tasks = [
         Cell(
             "checkpoints",

@@ -58,8 +58,8 @@ class Cell:
         return {**self.head(), "decision_seconds": seconds, "decisions": decisions, **found}
 
 
-def checked_shares(shares: Sequence[float], example: str) -> str:
-    """Return the name of a task at these shares: "0.05,0.1"."""
+def task_of_shares(shares: Sequence[float], example: str) -> str:
+    """Return the task of a run at these shares, such as "0.05,0.1"; `TableError` for a bad one."""
     for share in shares:
         if not 0.0 < share <= 1.0:
             raise TableError(

@@ -465,10 +465,10 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
             self._rows,
             labels,
             self._formatted,
-            None if by_rows else self.resource,
-            isinstance(self.estimator, ContinuedFit),
-            self.n_jobs,
-            self._subsampled if by_rows else None,
+            resource=None if by_rows else self.resource,
+            continued=isinstance(self.estimator, ContinuedFit),
+            n_jobs=self.n_jobs,
+            folds=self._subsampled if by_rows else None,
         ).run(self.n_trials)
 
     def _check_protocol(self) -> None:

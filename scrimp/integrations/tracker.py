@@ -258,7 +258,7 @@ class _Cursor(msgspec.Struct):
 
 @dataclass(frozen=True)
 class CursorFile:
-    """How far a study was shown, in the file at ``path``."""
+    """The file at ``path`` with the progress of a tracker in a study."""
 
     path: Path
 

@@ -14,14 +14,12 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, SupportsFloat, TypeAlias, TypeVar
+from typing import SupportsFloat, TypeAlias, TypeVar
 
 from scrimp import script
 from scrimp.checks import did_you_mean, is_whole
 from scrimp.errors import ReportError, StorageError
-
-if TYPE_CHECKING:
-    from scrimp.executors.live_trial import LiveTrial
+from scrimp.executors.live_trial import LiveTrial
 
 State = TypeVar("State")
 
@@ -59,7 +57,7 @@ class ScriptTrial:
         return script.report(step=step, **{name: float(one) for name, one in value.items()})
 
 
-RunningTrial: TypeAlias = "LiveTrial | ScriptTrial"
+RunningTrial: TypeAlias = LiveTrial | ScriptTrial
 """The trial of an objective, or of a script."""
 
 
