@@ -153,5 +153,5 @@ def test_while_no_row_is_feasible_a_loss_is_no_threshold() -> None:
         assert question.goal == own.z.min()
         assert isinstance(question.record, Gain) and question.record.best is None
     points = ForecastPoints([history.trials[0].config], np.array([27.0]))
-    with pytest.raises(StudyError, match="no trial keeps all constraints"):
+    with pytest.raises(StudyError, match="no trial satisfies all constraints"):
         FreezeThaw().forecast(history, points, np.random.default_rng(0))

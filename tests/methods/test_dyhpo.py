@@ -151,7 +151,7 @@ def test_another_acquisition_is_scored_at_the_own_rung():
         np.testing.assert_allclose(
             np.exp(improvements(curves.fitted, curves, rows, formula)[k]), expected[0], rtol=1e-6
         )
-    with pytest.raises(MethodError, match="no formula of the mean"):
+    with pytest.raises(MethodError, match="not a formula of the mean"):
         build(DyHPO, {"acquisition": "thompson"})
 
 

@@ -203,7 +203,7 @@ def test_failing_models_give_way_and_say_so(monkeypatch):
         ({"model": "gp"}, "no curve model 'gp'"),
         ({"combine": "sum"}, "mixture, linear"),
         ({"acquisition": "eei"}, "did you mean 'ei'"),
-        ({"acquisition": "thompson"}, "no formula of the mean"),
+        ({"acquisition": "thompson"}, "not a formula of the mean"),
         ({"samples": 0}, "samples is 0"),
         ({"brackets": 0}, "brackets is 0"),
     ],

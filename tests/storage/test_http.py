@@ -135,7 +135,7 @@ def test_a_wrong_address_fails_at_once(server: Served) -> None:
     with pytest.raises(Unreachable, match="cannot be reached"):
         HttpStorage(f"http://127.0.0.1:{port}", "x").names()
     for odd in ("http://", "http://user:secret@host", "http://host:port", "http://host?token=x"):
-        with pytest.raises(AddressError, match="no address of a server") as caught:
+        with pytest.raises(AddressError, match="not the address of a server") as caught:
             open_storage(odd)
         assert "secret" not in str(caught.value)
 
@@ -154,7 +154,7 @@ def test_another_server_is_recognised() -> None:
         thread.start()
         storage = HttpStorage(f"http://127.0.0.1:{listener.getsockname()[1]}", "x")
         for _ in range(2):
-            with pytest.raises(StorageError, match="is no server of scrimp"):
+            with pytest.raises(StorageError, match="is not a scrimp server"):
                 storage.names()
         thread.join()
 
