@@ -60,9 +60,6 @@ def lazy_group(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
     run. The function may be a Typer of subcommands."""
 
     class LazyGroup(TyperGroup):
-        def get_params(self, ctx: Any) -> list[Any]:
-            return _plain_flags(super().get_params(ctx))
-
         def list_commands(self, ctx: Any) -> list[str]:
             return [*commands, *super().list_commands(ctx)]
 
@@ -104,17 +101,17 @@ def _tidy(command: Any) -> Any:
     """Join the lines of each paragraph of the help, and show no type for flags."""
     paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
     command.help = "\n\n".join(" ".join(text.split()) for text in paragraphs)
-    params = command.get_params
-    command.get_params = lambda ctx: _plain_flags(params(ctx))
+    options_of = command.get_params
+
+    def plain(ctx: object) -> object:
+        options = options_of(ctx)
+        for option in options:
+            if getattr(option, "is_flag", False):
+                option.metavar = ""
+        return options
+
+    command.get_params = plain
     return command
-
-
-def _plain_flags(params: list[Any]) -> list[Any]:
-    """Let the help show no type for flags, --help included."""
-    for option in params:
-        if getattr(option, "is_flag", False):
-            option.metavar = ""
-    return params
 
 
 app = typer.Typer(
@@ -166,7 +163,7 @@ def main() -> None:
             os.environ.setdefault(name, "1")
     warnings.showwarning = _print_warning
     try:
-        app()
+        _tidy(typer.main.get_command(app))()
     except ScrimpError as error:
         if debug:
             raise

@@ -35,7 +35,7 @@ def test_pages_show_the_studies_of_the_token(server: Served) -> None:
     assert status == 200 and "team/a" in page and "secret" not in page
     assert server.ask("/study?name=team/a", limited)[0] == 200
     status, page = server.ask("/study?name=secret", limited)
-    assert status == 404 and "holds 1 study:" in page
+    assert status == 404 and "has 1 study:" in page
     assert "secret" in server.ask("/", server.token("read"))[1]
 
 

@@ -31,7 +31,7 @@ def test_unknown_study() -> None:
     assert "did you mean 'digits' or 'digits2'?" in str(
         unknown_study("digit", ["digits", "digits2", "zzz"], "memory://")
     )
-    assert "holds 1 study:" in str(unknown_study("abc", ["zzz"], "memory://"))
+    assert "has 1 study:" in str(unknown_study("abc", ["zzz"], "memory://"))
     assert "no study yet" in str(unknown_study("abc", [], "memory://"))
 
 
