@@ -23,7 +23,7 @@ from scrimp.surrogates.surrogate import Array
 Answer = Literal["measured", "smooth"]
 """The mean to maximise: of the scores, or of the smooth curve."""
 
-ROUNDING = 1e-12
+MAX_ROUNDING_ERROR = 1e-12
 """Scores that differ by less are equal."""
 
 
@@ -331,4 +331,4 @@ def _ignored(table: ScoreTable, counted: int) -> bool:
 
 def _tied(scores: Array) -> int:
     """Return how many others have the highest score, up to rounding."""
-    return int((scores >= scores.max() - ROUNDING).sum()) - 1
+    return int((scores >= scores.max() - MAX_ROUNDING_ERROR).sum()) - 1
