@@ -177,7 +177,7 @@ def _standing(study: Study, storage: Storage) -> _Standing:
         "unit": record.unit,
         "thing": "cell" if history.is_selection else "trial",
         "workers": workers_of(history, study.leases),
-        "start": start_words(history, storage.url),
+        "start": start_words(study, storage.url),
     }
 
 

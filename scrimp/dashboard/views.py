@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypedDict
 
 from scrimp.display.study_words import values_words
@@ -28,14 +28,19 @@ if TYPE_CHECKING:
 
 
 def current_record(study: Study) -> StudyRecord:
-    """Return the facts of a study, now; a selection is over once its stop rule is met."""
-    history = study.history
-    if not history.is_selection:
-        return StudyRecord.of(history, now=wall_clock())
-    from scrimp.checkpoint_selection.cell_policy import ended_reason
+    """Return the facts of a study, now; a selection is over once its stop rule is met.
 
-    why = history.remember("ended", lambda: ended_reason(history))
-    return StudyRecord.of(history, now=wall_clock(), over=bool(why), ended_by=why)
+    A study that was made through a server is called ``digits`` in its log and ``team/digits`` here.
+    """
+    history = study.history
+    over, why = None, ""
+    if history.is_selection:
+        from scrimp.checkpoint_selection.cell_policy import ended_reason
+
+        why = history.remember("ended", lambda: ended_reason(history))
+        over = bool(why)
+    record = StudyRecord.of(history, now=wall_clock(), over=over, ended_by=why)
+    return replace(record, name=study.name)
 
 
 def rank_words(record: StudyRecord, trial: Trial) -> str:
@@ -134,10 +139,10 @@ class WorkDone(Fold[dict[str, tuple[int, int, float]]]):
 WORK_DONE = WorkDone()
 
 
-def start_words(history: History, url: str) -> str:
+def start_words(study: Study, url: str) -> str:
     """Return the command that starts a worker of the study."""
-    named = [] if history.objective else ["--objective", "module:function"]
-    return shlex.join(["scrimp", "worker", history.created.name, "--storage", url, *named])
+    named = [] if study.history.objective else ["--objective", "module:function"]
+    return shlex.join(["scrimp", "worker", study.name, "--storage", url, *named])
 
 
 def latest_activity(history: History, most: int = 8) -> list[tuple[float, int, str]]:

@@ -11,6 +11,7 @@ read. An error names the value, the rule and the remedy, as everywhere in scrimp
 import json
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import wraps
 from typing import ParamSpec
 
@@ -54,8 +55,13 @@ class AgentTools:
         self._studies: dict[str, Study] = {}
 
     def _study(self, name: str) -> Study:
-        if name not in self._studies:
-            self._studies[name] = load_study(name, storage=self._place)
+        known = self._studies.get(name)
+        if known is not None:
+            with suppress(StudyError):
+                # An error if it was deleted; it may have been made again.
+                _ = known.history
+                return known
+        self._studies[name] = load_study(name, storage=self._place)
         return self._studies[name]
 
     def list_studies(self) -> JsonObject:
@@ -254,7 +260,7 @@ def _answered(tool: Callable[P, JsonObject]) -> Callable[P, str]:
         try:
             text = json.dumps(tool(*arguments, **named), default=str)
         except ScrimpError as error:
-            raise ToolError(str(error)) from None
+            raise ToolError(str(error)[:MAX_ANSWER_CHARACTERS]) from None
         if len(text) > MAX_ANSWER_CHARACTERS:
             return json.dumps({"cut": True, "beginning": text[:MAX_ANSWER_CHARACTERS]})
         return text

@@ -146,4 +146,4 @@ def test_the_command_that_starts_a_worker(tmp_path: Path) -> None:
         "a b", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage="memory://"
     )
     named = "scrimp worker 'a b' --storage sqlite:///x.db --objective module:function"
-    assert start_words(study.history, "sqlite:///x.db") == named
+    assert start_words(study, "sqlite:///x.db") == named

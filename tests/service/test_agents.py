@@ -117,6 +117,29 @@ def test_studies_are_read_over_http(tmp_path: Path) -> None:
     assert row["best"] == pytest.approx(scrimp.load_study("agent", storage=url).best_value)
 
 
+def test_a_study_that_was_deleted_and_made_again_is_read_again(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/agents.db"
+
+    async def talk(client: Any) -> None:
+        for trials in (2, 0):
+            await call(client, "create_study", study="s", space=SPACE, method="random")
+            assert (await call(client, "summarize", study="s"))["trials_in_all"] == 0
+            for _ in range(trials):
+                await call(client, "ask", study="s")
+            scrimp.delete_study("s", storage=url)
+
+    using(agent_server(url, write=True), talk)
+
+
+def test_errors_are_bounded(tmp_path: Path) -> None:
+    async def talk(client: Any) -> None:
+        with pytest.raises(RuntimeError) as error:
+            await call(client, "summarize", study="x" * 100_000)
+        assert len(str(error.value)) < MAX_ANSWER_CHARACTERS + 100
+
+    using(agent_server(f"sqlite:///{tmp_path}/agents.db"), talk)
+
+
 def test_nothing_can_be_changed_without_write(tmp_path: Path) -> None:
     async def talk(client: Any) -> None:
         tools = (await client.list_tools()).tools

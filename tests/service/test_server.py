@@ -1,12 +1,15 @@
 """The server as a whole: pages of a token's studies, workers with few rights, restarts, TLS."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from html import unescape
 from pathlib import Path
+from urllib.parse import unquote
 from uuid import uuid4
 
 import pytest
@@ -37,6 +40,26 @@ def test_pages_show_the_studies_of_the_token(server: Served) -> None:
     status, page = server.ask("/study?name=secret", limited)
     assert status == 404 and "has 1 study:" in page
     assert "secret" in server.ask("/", server.token("read"))[1]
+
+
+def test_the_page_of_a_study_in_a_folder_names_it_in_full(server: Served) -> None:
+    storage = HttpStorage(f"{server.url}/team", server.token("own"))
+    study = scrimp.create_study("digits", SPACE, storage=storage, method="random", seed=0)
+    study.tell(study.ask(), 0.5)
+    make(server, "digits")
+    token = server.token("read")
+    page = server.ask("/study?name=team/digits", token)[1]
+    assert "<title>team/digits" in page
+    names = re.findall(r"(?:study|name)=([^&\"#]*)&", page) + re.findall(
+        r'name="study" value="([^"]*)"', page
+    )
+    assert {unquote(name) for name in names if "digits" in name} == {"team/digits"}
+    listed = server.ask("/trial?study=team/digits&number=0", token)[1]
+    assert "of team/digits" in listed
+    addresses = re.findall(r'data-(?:src|figure|fragment)="(/[^"]+)"', page)
+    assert len(addresses) > 4
+    for address in addresses:
+        assert server.ask(unescape(address), token)[0] in (200, 202), address
 
 
 def test_a_slow_study_leaves_threads_to_others(server: Served) -> None:
