@@ -6,7 +6,7 @@ One private PostgreSQL in a temporary folder holds ``--studies`` studies of ``--
 of ``--large`` trials; ``--url`` names another database, which keeps what it has. One `scrimp serve` is
 before it. Three parts are measured, each over HTTP with one client:
 
-- pages of studies that were never looked at (``first``), and again;
+- pages of studies that were never looked at, and again;
 - the large study, page by page, over the pages and over ``GET /api/study``;
 - the same pages while ``--workers`` threads ask and tell, one pair every ``--pace`` seconds on average
   each, in ``--busy`` of the studies, through ``POST /api/ask`` and ``/api/tell``.
@@ -22,6 +22,7 @@ import sys
 import tempfile
 import threading
 import time
+import uuid
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -86,9 +87,15 @@ class Client:
             time.sleep(0.02)
 
     def post(self, name: str, **body: object) -> dict:
-        """Call an operation."""
-        self._line.request("POST", f"/api/{name}", json.dumps(body), self._headers)
-        return json.loads(self._line.getresponse().read())
+        """Call an operation; again, if the server has closed a connection that rested."""
+        headers = {**self._headers, "idempotency-key": uuid.uuid4().hex}
+        for _ in range(3):
+            try:
+                self._line.request("POST", f"/api/{name}", json.dumps(body), headers)
+                return json.loads(self._line.getresponse().read())
+            except (http.client.HTTPException, OSError):
+                self._line.close()
+        raise RuntimeError("the server closed three connections")
 
 
 def milliseconds(client: Client, path: str) -> float:

@@ -124,8 +124,10 @@ def _endpoint(operation: Operation, alone: bool) -> Callable[[Request], Awaitabl
 async def _alone(operation: Operation, call: Call, asked: OfStudy) -> object:
     """Wait until no other request uses the study, and do what was asked."""
     studies: OpenStudies = call.request.app.state.studies
-    async with studies.turn(asked.study):
-        if await call.request.is_disconnected():
+    turn = studies.turn(asked.study)
+    waits = turn.locked()
+    async with turn:
+        if waits and await call.request.is_disconnected():
             raise StorageError("the client has gone")
         return await run_in_threadpool(operation.act, call, asked)
 
