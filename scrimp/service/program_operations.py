@@ -34,7 +34,7 @@ from scrimp.service.operations import (
     error_response,
     refusal,
 )
-from scrimp.service.served_logs import END
+from scrimp.service.served_logs import END_OF_LOG
 from scrimp.service.tokens import Token
 from scrimp.space.parameter import parameter_from_json
 from scrimp.space.parameter_contract import Parameter
@@ -418,7 +418,7 @@ async def _changes(request: Request) -> Response:
         known, state.streams = -1, state.streams + 1
         try:
             while not await request.is_disconnected():
-                _, length = await run_in_threadpool(log.store.page, END)
+                _, length = await run_in_threadpool(log.store.page, END_OF_LOG)
                 if length != known:
                     known = length
                     yield f"event: change\ndata: {json.dumps({'length': length})}\n\n"

@@ -51,7 +51,7 @@ MAX_OPEN_LOGS = 2000
 MAX_TURN_SECONDS = 5.0
 """The time that a client may keep others waiting for its decision."""
 
-END = 2**62
+END_OF_LOG = 2**62
 """A position after the end of every log."""
 
 MAX_LEASE_SECONDS = 86_400.0
@@ -113,7 +113,7 @@ class ServedLog:
     def exists(self) -> bool:
         """False once the study was deleted."""
         try:
-            self.store.page(END)
+            self.store.page(END_OF_LOG)
         except StudyError:
             return False
         return True
