@@ -5,6 +5,8 @@ Functions follow the test problems of BoTorch, pymoo, Nevergrad and BBOB ("bbob-
 ones), Func2C the paper of CoCaBO (Ru et al., Bayesian optimisation over multiple continuous and
 categorical inputs, 2020), the models and data sets Bayesmark. A minimum that its library puts at the
 centre of the box is moved to a place that the name of the problem draws, as Nevergrad moves it.
+Rosenbrock's valley, Rastrigin's waves, steps, spheres and the attractive sector have relatives in
+`hard_functions`, in other boxes and with other constants.
 ``Formula.optimum`` is a lower bound: regrets serve ranks only.
 
 Needs NumPy and scikit-learn alone, so that a peer's own environment can import it.
