@@ -7,6 +7,8 @@ it and returns whole sentences, none if nothing was recorded.
 import math
 from collections.abc import Mapping
 
+import msgspec
+
 from scrimp.checks import nearly_equal
 from scrimp.display.explanation import Competitor
 from scrimp.freeze_thaw.curve_process import SHARED_PARAMETERS
@@ -43,6 +45,7 @@ from scrimp.study_log.decision_record import (
     SpreadOut,
     TakenUpAgain,
     Told,
+    WholeTraining,
 )
 from scrimp.study_log.problem import Problem
 from scrimp.study_log.trial import Trial
@@ -118,6 +121,8 @@ def score_words(
     name = str(own or ACQUISITIONS.get(str(method["name"]), ""))
     if not name:
         return ""
+    if isinstance(record.grant, WholeTraining):
+        name = "log-ei"
     if name == "freeze-thaw" and problem.several:
         return "the logarithm of its expected addition to the front, as a share of the hypervolume"
     if name == "freeze-thaw" and isinstance(asked := _question(record), Gain):
@@ -171,6 +176,8 @@ def why(record: DecisionRecord, problem: Problem, method: str, new: bool, budget
     """Return the reason for a decision, as a sentence."""
     amount = "the whole training" if problem.budget is None else problem.budget.amount(budget)
     reason = record.reason
+    if isinstance(record.grant, WholeTraining):
+        return _whole_training(record, problem, method, new, budget)
     if isinstance(reason, Modelled) and reason.question is not None:
         return _asked(reason, problem)
     if new and isinstance(reason, FromDensity):
@@ -205,6 +212,22 @@ def why(record: DecisionRecord, problem: Problem, method: str, new: bool, budget
         if new
         else f"The method continued it to {amount}."
     )
+
+
+def _whole_training(
+    record: DecisionRecord, problem: Problem, method: str, new: bool, budget: float
+) -> str:
+    """Return the reason of a whole training: how little is foretold, and why it was this one."""
+    assert isinstance(record.grant, WholeTraining)
+    share = share_words(record.grant.foretold)
+    little = (
+        f"The values of the first levels explain {share} of the differences between the ends of runs,"
+        " so whole trainings decide."
+    )
+    if not new:
+        return f"{little} Of the trials that waited, it was expected to end best."
+    chosen = why(msgspec.structs.replace(record, grant=None), problem, method, new, budget)
+    return f"{little} {chosen}"
 
 
 def _asked(reason: Modelled, problem: Problem) -> str:
