@@ -218,16 +218,21 @@ def _whole_training(
     record: DecisionRecord, problem: Problem, method: str, new: bool, budget: float
 ) -> str:
     """Return the reason of a whole training: how little is foretold, and why it was this one."""
-    assert isinstance(record.grant, WholeTraining)
-    share = share_words(record.grant.foretold)
-    little = (
-        f"The values of the first levels explain {share} of the differences between the ends of runs,"
-        " so whole trainings decide."
-    )
+    little = f"{whole_training_words(record)}."
     if not new:
         return f"{little} Of the trials that waited, it was expected to end best."
     chosen = why(msgspec.structs.replace(record, grant=None), problem, method, new, budget)
     return f"{little} {chosen}"
+
+
+def whole_training_words(record: DecisionRecord) -> str:
+    """Describe how little was foretold where a whole training was granted; empty otherwise."""
+    if not isinstance(record.grant, WholeTraining):
+        return ""
+    return (
+        f"The values of the first levels explain {share_words(record.grant.foretold)} of the differences"
+        " between the ends of runs, so it was trained to its end"
+    )
 
 
 def _asked(reason: Modelled, problem: Problem) -> str:

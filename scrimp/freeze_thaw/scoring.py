@@ -155,7 +155,6 @@ def questions(
     best = _best_target(situation.history, model)
     longest = min(situation.rows.levels[-1], left.per_worker)
     if not model.curves.listed:
-        best = max(best, float(model.ends_of_trials[0][0].min()))
         yield gain(situation, best, max(longest, left.first_slice_end))
         return
     most = max(int(longest / left.first_slice_end), 1)
