@@ -218,8 +218,9 @@ class FreezeThaw(Policy):
     def forecast(
         self, history: History, points: ForecastPoints, rng: np.random.Generator
     ) -> Sequence[ForecastColumn]:
-        """Predict the lowest value of each metric up to each budget, the last one of a metric that
-        gets worse during training. A configuration that was tried continues its longest run."""
+        """Predict the lowest value of each metric up to each budget; the last one of a metric that
+        gets worse during training, and of the only metric in a continuous space. A configuration
+        that was tried continues its longest run."""
         rows = history.derive(CurveTable())
         if not _has_values(rows):
             return ()

@@ -132,8 +132,8 @@ class Numbers:
 
     least_foretold: float = 0.2
     """The share of the variance of ends that first slices must foretell; below it whole trainings
-    are granted. Notebook: noise and late starts have .02 to .2, the GPT surrogate .33 to .5; .15 was
-    worse where the best begin worst."""
+    are granted. Notebook: where levels are noise it is .02 to .2, on the GPT surrogate .33 to .5. With
+    .25 YAHPO was perhaps behind at a quarter, with .15 Hartmann functions at the end."""
 
     # --- 5. scouts --------------------------------------------------------------------------------
 

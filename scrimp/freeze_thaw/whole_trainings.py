@@ -8,7 +8,7 @@ share of the variance at the end of training that the loss at the end of the fir
     rho^2 = k(u1, u2)^2 / [(k(u1, u1) + noise) k(u2, u2)]
 
 with the kernel k of one run, u1 the end of the first slice and u2 the end of training. Where it is
-below a quarter, a decision gives a whole training:
+below a fifth, a decision gives a whole training:
 
 - to the paused trial that is expected to end lowest, until as many runs have ended as Bayesian
   optimization begins with, one more than there are parameters;
@@ -54,7 +54,9 @@ def whole_training(
     """Return a whole training, with the fit of the ``curves`` for the log; None where first slices
     foretell enough, or where there is no time for one."""
     full = model.curves.time_axis.last
-    if model.curves.listed or len(model.each) > 1 or not (left.may_add and model.first.feasible):
+    if model.curves.listed or history.problem.several:
+        return None
+    if not (left.may_add and model.first.feasible):
         return None
     if left.first_slice_end >= full or full > min(left.largest_slice, left.per_worker):
         return None
