@@ -26,9 +26,10 @@ from benchmarks.functions.held_out_problems import CLASSES, FORMULAS, class_of, 
 from scrimp.bench.formulas import Recorder
 from scrimp.bench.regret_suite import padded
 from scrimp.bench.results import Cell, append_result, ranks, read_runs
-from scrimp.bench.runner import BenchQuestion, play_out
+from scrimp.bench.runner import play_study
 from scrimp.bench.tables import described_space
 from scrimp.cli.bench import method_list
+from scrimp.study.studies import create_study
 
 SUITE = "held-out"
 SHARES = (0.05, 0.1, 0.25, 0.5, 1.0)
@@ -45,8 +46,10 @@ def play(name: str, method: str, seed: int) -> dict[str, Any]:
     """Run one method of scrimp on one problem."""
     formula, trials = FORMULAS[name], trials_of(name)
     recorder = Recorder(formula, seed)
-    question = BenchQuestion(described_space(formula.space), recorder.measure)
-    seconds, asks = play_out(question, method, seed, trials)
+    study = create_study(
+        name, described_space(formula.space), method=method, storage="memory://", seed=seed
+    )
+    seconds, asks = play_study(study, recorder.measure, trials)
     cell = Cell(SUITE, SUITE, name, method, seed, trials)
     return cell.result(seconds, asks, **padded(recorder.regret, trials))
 

@@ -34,9 +34,9 @@ from typing import Any
 
 import scrimp
 from benchmarks.environments import peer_command
-from benchmarks.training.held_out_problems import ALL_PROBLEMS
 from benchmarks.training.training_problems import Config, Problem
 from benchmarks.training.training_report import key, read, report
+from benchmarks.training.unseen_problems import ALL_PROBLEMS
 from scrimp.bench.tables import described_space
 from scrimp.executors.clock import wall_clock as scrimp_clock
 from scrimp.study_log.events import Reported
@@ -64,7 +64,7 @@ def run_scrimp(name: str, method: str, seed: int, given: argparse.Namespace, fol
     )
 
     def objective(trial: Any) -> None:
-        from benchmarks.training.held_out_problems import ALL_PROBLEMS
+        from benchmarks.training.unseen_problems import ALL_PROBLEMS
 
         path = trial.checkpoint_dir / "state"
         state = (

@@ -7,8 +7,6 @@ it and returns whole sentences, none if nothing was recorded.
 import math
 from collections.abc import Mapping
 
-import msgspec
-
 from scrimp.checks import nearly_equal
 from scrimp.display.explanation import Competitor
 from scrimp.freeze_thaw.curve_process import SHARED_PARAMETERS
@@ -45,7 +43,6 @@ from scrimp.study_log.decision_record import (
     SpreadOut,
     TakenUpAgain,
     Told,
-    WholeTraining,
 )
 from scrimp.study_log.problem import Problem
 from scrimp.study_log.trial import Trial
@@ -121,8 +118,6 @@ def score_words(
     name = str(own or ACQUISITIONS.get(str(method["name"]), ""))
     if not name:
         return ""
-    if isinstance(record.grant, WholeTraining):
-        name = "log-ei"
     if name == "freeze-thaw" and problem.several:
         return "the logarithm of its expected addition to the front, as a share of the hypervolume"
     if name == "freeze-thaw" and isinstance(asked := _question(record), Gain):
@@ -176,8 +171,6 @@ def why(record: DecisionRecord, problem: Problem, method: str, new: bool, budget
     """Return the reason for a decision, as a sentence."""
     amount = "the whole training" if problem.budget is None else problem.budget.amount(budget)
     reason = record.reason
-    if isinstance(record.grant, WholeTraining):
-        return _whole_training(record, problem, method, new, budget)
     if isinstance(reason, Modelled) and reason.question is not None:
         return _asked(reason, problem)
     if new and isinstance(reason, FromDensity):
@@ -211,27 +204,6 @@ def why(record: DecisionRecord, problem: Problem, method: str, new: bool, budget
         f"The method chose it and gave it {amount}."
         if new
         else f"The method continued it to {amount}."
-    )
-
-
-def _whole_training(
-    record: DecisionRecord, problem: Problem, method: str, new: bool, budget: float
-) -> str:
-    """Return the reason of a whole training: how little is foretold, and why it was this one."""
-    little = f"{whole_training_words(record)}."
-    if not new:
-        return f"{little} Of the trials that waited, it was expected to end best."
-    chosen = why(msgspec.structs.replace(record, grant=None), problem, method, new, budget)
-    return f"{little} {chosen}"
-
-
-def whole_training_words(record: DecisionRecord) -> str:
-    """Describe how little was foretold where a whole training was granted; empty otherwise."""
-    if not isinstance(record.grant, WholeTraining):
-        return ""
-    return (
-        f"The values of the first levels explain {share_words(record.grant.foretold)} of the differences"
-        " between the ends of runs, so it was trained to its end"
     )
 
 

@@ -3,16 +3,14 @@
 *Levels* go from the minimum on, each 1.6 times the one before, rounded where the minimum is whole
 (1, 2, 3, 5, 8, ...), up to the full budget.
 The first report at or beyond a level that its trial had not reached gives a row at its step; so does
-the last report of a run that ended. In a list the loss of a row is the lowest that the trial has
-reported so far (with constraints, its best standing, `Observation.standing`): a study keeps the best
-value of a run, and lowest losses fall steadily where losses are noisy or rise again.
+the last report of a run that ended. The loss of a row is the lowest that the trial has reported so
+far (with constraints, its best standing, `Observation.standing`): a study keeps the best value of a
+run, and lowest losses fall steadily where losses are noisy or rise again.
 
-In a continuous space it is the loss at the row's step. There the model has to learn how well early
-losses foretell ends, and a lucky early loss that stays the lowest would look like knowledge. Reports
-within the first slice of a run (`first_slice_end`) give no row there. Early levels say which runs
-start fast, and the parameters that decide this are not those that decide the end. A failed run, or
-one whose value is not finite, gives a row with an infinite loss at the level that it did not reach,
-not before the end of its first slice.
+In a continuous space (`first_slice_end`) reports within the first slice of a run give no row. Early
+levels say which runs start fast, and the parameters that decide this are not those that decide the
+end. A failed run, or one whose value is not finite, gives a row with an infinite loss at the level
+that it did not reach, not before the end of its first slice.
 
 Rows are only ever added, so a decision that records the number of rows it saw can be repeated. Only
 a retried trial loses rows.
@@ -42,7 +40,7 @@ from scrimp.study_log.events import (
 )
 from scrimp.study_log.fold import Fold
 from scrimp.study_log.problem import Budget, Problem
-from scrimp.study_log.trial import Observation, Trial
+from scrimp.study_log.trial import Trial
 
 SCOUT = "scout"
 """The tag of trials that no model chose: those of the first design, and those drawn at random."""
@@ -161,7 +159,7 @@ class RowList:
         within_first_slice = self.levels_reached(self._first_slice_end(trial)) - 1
         last = self.levels_reached(self.last_step.get(trial.id, -1.0))
         if self.levels_reached(point.step) > max(last, within_first_slice):
-            self._append(trial.id, point.step, self._loss_of_row(trial.id, point))
+            self._append(trial.id, point.step, self.lowest[trial.id])
 
     def add_cost(self, report: Reported, units: float) -> None:
         """Take in the cost of a report of that many further ``units``.
@@ -199,7 +197,7 @@ class RowList:
             and last.loss is not None
             and last.step > self.last_step.get(trial.id, -1.0)
         ):
-            self._append(trial.id, last.step, self._loss_of_row(trial.id, last))
+            self._append(trial.id, last.step, self.lowest[trial.id])
 
     def add_failure(self, trial: Trial) -> None:
         """Append an infinite loss at the next level, once, at the end of the first slice at the
@@ -243,10 +241,6 @@ class RowList:
     def _first_slice_end(self, trial: Trial) -> float:
         """Return the step before which the trial gives no row."""
         return min(self.first_slice_end, self.first_grant.get(trial.id, 0.0))
-
-    def _loss_of_row(self, trial: int, point: Observation) -> float:
-        """Return the lowest standing of the trial in a list, else that of its newest report."""
-        return self.lowest[trial] if isinstance(self.problem.space, Pool) else point.standing
 
     def _append(self, trial: int, step: float, standing: float) -> None:
         self.last_step[trial] = step

@@ -11,8 +11,7 @@ same in words, and the files are best read in this order:
 4.  `study_model`: the *model*, a Gaussian process over the learning curves of each metric
     (`curve_process`), of the rows as arrays (`study_curves`), with losses transformed to targets
     (`curve_target`). Past studies may shape its prior (`past_curves`).
-5.  `whole_trainings`: where first slices foretell little, whole trainings; `scouts`: where many
-    trials share the best value, some decisions go to a random *scout*.
+5.  `scouts`: where many trials share the best value, some decisions go to a random *scout*.
 6.  `new_configs`: new configurations, which compete with the paused trials.
 7.  `scoring`: the *question* that all candidates are asked: race, horizon or gain;
 8.  and their *scores*. In a continuous space one *nominee* stands for the new configurations. With
@@ -53,7 +52,6 @@ from scrimp.freeze_thaw.scoring import (
 from scrimp.freeze_thaw.scouts import ranked_by_fronts, scouting, send_scout
 from scrimp.freeze_thaw.study_curves import StudyCurves
 from scrimp.freeze_thaw.study_model import Array, MetricModel, Places, StudyModel, model_study
-from scrimp.freeze_thaw.whole_trainings import whole_training
 from scrimp.json_values import Config
 from scrimp.methods.policy import Decision, Policy, Start
 from scrimp.plugins.settings import at_least, between, check_settings, handed_in, setting
@@ -141,14 +139,12 @@ class FreezeThaw(Policy):
         model = model_study(history, rows, encoding, running, rng, self._lessons(history))
         drawn_at = when_drawn(history, model)
         one_metric = len(model.each) == 1
-        fit = _new_fit(history, model, drawn_at)
-        whole = whole_training(history, model, left, paused, rng, fit)
-        if whole is not None:
-            return whole
         if one_metric:
             probability, paused = scouting(rows, model, left, paused)
             if rng.random() < probability:
-                record = DecisionRecord(reason=Scouted(probability), curves=fit)
+                record = DecisionRecord(
+                    reason=Scouted(probability), curves=_new_fit(history, model, drawn_at)
+                )
                 return send_scout(history, rows, paused, left, rng, record)
         known = set(model.trials.tolist())
         paused = [waiting for waiting in paused if waiting.trial in known]
@@ -218,9 +214,8 @@ class FreezeThaw(Policy):
     def forecast(
         self, history: History, points: ForecastPoints, rng: np.random.Generator
     ) -> Sequence[ForecastColumn]:
-        """Predict the lowest value of each metric up to each budget; the last one of a metric that
-        gets worse during training, and of the only metric in a continuous space. A configuration
-        that was tried continues its longest run."""
+        """Predict the lowest value of each metric up to each budget, the last one of a metric that
+        gets worse during training. A configuration that was tried continues its longest run."""
         rows = history.derive(CurveTable())
         if not _has_values(rows):
             return ()

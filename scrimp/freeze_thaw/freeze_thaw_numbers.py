@@ -128,13 +128,6 @@ class Numbers:
     """The prior's mode of the length scale along the hint, where past studies centre the prior;
     without such a centre it is the usual mode. Convention."""
 
-    # --- 5. whole trainings -----------------------------------------------------------------------
-
-    least_foretold: float = 0.2
-    """The share of the variance of ends that first slices must foretell; below it whole trainings
-    are granted. Notebook: where levels are noise it is .02 to .2, on the GPT surrogate .33 to .5. With
-    .25 YAHPO was perhaps behind at a quarter, with .15 Hartmann functions at the end."""
-
     # --- 5. scouts --------------------------------------------------------------------------------
 
     near_best_share: float = 0.02

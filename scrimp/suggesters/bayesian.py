@@ -191,7 +191,7 @@ class BayesianSuggester(Suggester):
         training = training_data(history, encoding)
         lacking = count
         if len(training.y):
-            wanted = self.first_count(encoding.dimension)
+            wanted = self.initial or min(encoding.dimension + 1, NUMBERS.max_initial)
             # Failed ones are replaced, up to twice as many in all.
             lacking = min(wanted + int(training.failed.sum()), 2 * wanted) - len(training.known)
         if not history.trials and count == 1 and self.design == "sobol" and guess(history) is None:
@@ -203,15 +203,11 @@ class BayesianSuggester(Suggester):
         try:
             if self._draws_weights(problem):
                 return self._by_weights(history, training, count, rng)
-            return self.suggest_from(history, training, count, rng, request)
+            return self._by_models(history, training, count, rng, request)
         except NumericalError as error:
             return spread_instead(history, count, rng, error)
 
-    def first_count(self, dimension: int) -> int:
-        """Return the number of first configurations of an encoded space."""
-        return self.initial or min(dimension + 1, NUMBERS.max_initial)
-
-    def suggest_from(
+    def _by_models(
         self,
         history: History,
         training: Training,
@@ -219,9 +215,8 @@ class BayesianSuggester(Suggester):
         rng: np.random.Generator,
         request: Request | None = None,
     ) -> Suggestion:
-        """Return the best configurations by these observations, without first configurations: fit, let
-        the expert whose turn it is choose, and record the reason. Without a ``request`` the model
-        decides."""
+        """Fit, let the expert whose turn it is choose, and record the reason. Without a ``request``
+        the model decides."""
         models = self._models(history, training, rng)
         expert, shares = MODEL, None
         if request is not None and count == 1:
@@ -357,7 +352,7 @@ class BayesianSuggester(Suggester):
         record = DecisionRecord()
         for _ in range(count):
             weights = drawn_weights(len(problem.names), rng)
-            one = alone.suggest_from(history, scalarised(training, problem, weights), 1, rng)
+            one = alone._by_models(history, scalarised(training, problem, weights), 1, rng)
             if not one.configs:
                 break
             if not configs:
@@ -405,7 +400,7 @@ class BayesianSuggester(Suggester):
         """Return the improvement that ``trials`` further trials are expected to bring."""
         encoding = encoding_of(history.problem.space)
         training = training_data(history, encoding)
-        wanted = self.first_count(encoding.dimension)
+        wanted = self.initial or min(encoding.dimension + 1, NUMBERS.max_initial)
         if len(training.known) < wanted or len(training.y) < 2:
             return UNKNOWN_GAIN
         settings = replace(self.model, refit=False)

@@ -129,7 +129,7 @@ def test_uncertain_scores_leave_doubt_about_the_answer() -> None:
             selection.tell(step, task, score(step, task), stderr=0.05)
     answer = selection.recommend()
     assert answer.standard_error > 0.005 and answer.probability_best < 0.9
-    assert "sampling error is included, by" in str(answer)
+    assert "sampling error is included, from" in str(answer)
     exact = made(use_stderr=False)
     for step in STEPS:
         for task in TASKS:

@@ -125,7 +125,7 @@ def test_the_token_is_in_the_environment(server: Served, monkeypatch: pytest.Mon
     with pytest.raises(StorageError, match="a token is needed: set SCRIMP_TOKEN"):
         open_storage(server.url).names()
     monkeypatch.setenv("SCRIMP_TOKEN", "é\n")
-    with pytest.raises(StorageError, match="the token in SCRIMP_TOKEN"):
+    with pytest.raises(StorageError, match="the value of SCRIMP_TOKEN is not a token"):
         open_storage(server.url)
 
 
