@@ -188,6 +188,11 @@ def believed_means(history: History, refit: bool = True) -> "RowMeans | None":
 
 def needed_belief(history: History, refit: bool = False) -> "RowMeans":
     """Return the posterior of the row means; raise `StudyError` if there is none."""
+    if is_race(history):
+        raise StudyError(
+            f"selection {history.created.name!r} asks single questions and has no model of cells;"
+            " use recommend()"
+        )
     means = believed_means(history, refit)
     if means is not None:
         return means

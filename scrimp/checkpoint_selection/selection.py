@@ -214,8 +214,8 @@ class Selection(Logged):
         from scrimp.checkpoint_selection.posterior import posterior_of
 
         history = self.history
-        coordinate = selector_of(history).method.coordinate
-        return posterior_of(needed_belief(history, refit), coordinate)
+        believed = needed_belief(history, refit)
+        return posterior_of(believed, selector_of(history).method.coordinate)
 
     def task_correlations(self, *, kernel: bool = False) -> "Array":
         """Return the correlations of the tasks over checkpoints under the posterior (tasks, tasks).

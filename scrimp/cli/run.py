@@ -207,23 +207,32 @@ def _run(study: Study, url: str, as_json: bool, carry_out: Callable[[], bool]) -
         echo(f"failed trials count towards n_trials; fix the cause, then retry:  {retry}", err=True)
     idle = history.decisions == decisions
     ended = "already finished, nothing left to run" if idle else "finished"
-    longer = command_to_copy(["scrimp", *_with_more(sys.argv[1:], history.totals)])
-    echo(f"{ended}. To run more trials:  {longer}", err=True)
+    words = _with_more(sys.argv[1:], history.totals, len(history.trials), history.spent)
+    longer = (
+        "" if words is None else f". To run more trials:  {command_to_copy(['scrimp', *words])}"
+    )
+    echo(f"{ended}{longer}", err=True)
 
 
-def _with_more(words: Sequence[str], totals: Totals) -> list[str]:
-    """Return the words of a command with twice the total that the study has reached.
+def _with_more(words: Sequence[str], totals: Totals, trials: int, spent: float) -> list[str] | None:
+    """Return the words of a command with twice the totals that ended the study; None without one.
 
-    >>> _with_more(["run", "a.toml", "--n-trials", "8"], Totals(n_trials=8))
+    >>> _with_more(["run", "a.toml", "--n-trials", "8"], Totals(n_trials=8), 8, 8.0)
     ['run', 'a.toml', '--n-trials', '16']
-    >>> _with_more(["run", "--total-budget=40", "--", "python", "a.py"], Totals(budget=40.0))
-    ['run', '--total-budget', '80', '--', 'python', 'a.py']
+    >>> _with_more(["run", "--total-budget=40", "--", "a.py"], Totals(n_trials=9, budget=40.0), 5, 40.0)
+    ['run', '--total-budget', '80', '--', 'a.py']
     """
-    name, total = ("--total-budget", totals.budget)
-    if totals.n_trials is not None:
-        name, total = ("--n-trials", totals.n_trials)
-    if total is None:
-        return list(words)
+    count, budget = totals.n_trials, totals.budget
+    longer = list(words)
+    if count is not None and (budget is None or trials >= count):
+        longer = _with_option(longer, "--n-trials", str(2 * count))
+    if budget is not None and (count is None or trials < count or spent >= budget):
+        longer = _with_option(longer, "--total-budget", str(2.0 * budget).removesuffix(".0"))
+    return None if count is None and budget is None else longer
+
+
+def _with_option(words: Sequence[str], name: str, value: str) -> list[str]:
+    """Return the words of a command with this value of an option."""
     end = words.index("--") if "--" in words else len(words)
     options = list(words[:end])
     for place in reversed(range(len(options))):
@@ -231,7 +240,7 @@ def _with_more(words: Sequence[str], totals: Totals) -> list[str]:
             del options[place : place + 2]
         elif options[place].startswith(f"{name}="):
             del options[place]
-    return [*options, name, f"{2 * total:g}", *words[end:]]
+    return [*options, name, value, *words[end:]]
 
 
 def _print_broken(error: BrokenObjective, study: str, url: str) -> None:

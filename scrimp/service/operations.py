@@ -128,7 +128,7 @@ async def _alone(operation: Operation, call: Call, asked: OfStudy) -> object:
     waits = turn.locked()
     async with turn:
         if waits and await call.request.is_disconnected():
-            raise StorageError("the client has gone")
+            raise StorageError("the client has disconnected")
         return await run_in_threadpool(operation.act, call, asked)
 
 

@@ -86,7 +86,8 @@ FROM {{schema}}scrimp_turn(%s::bigint, %s::integer, %s::text, %s::bigint)
 
 END_OF_TURN = f"SELECT pg_advisory_unlock({LOCK_CLASS}, %s), {FLUSH}"
 MAX_TURN_WAIT = "5s"
-"""The time that other processes wait for a turn to end before they decide without one."""
+"""The time that other processes wait for a turn to end before they decide without one; twice as long
+where many wait, in two steps."""
 
 CROWDED_EVENTS = 60
 """News in a turn from which on the next is waited for in two steps; about fifteen trials of others

@@ -229,7 +229,7 @@ def lines_of(
 
 def unknown_study(name: str, names: Sequence[str], url: str) -> StudyError:
     """Return the error for a study that does not exist, with similar names."""
-    hint = "it holds no study yet"
+    hint = "it has no study yet"
     if near := get_close_matches(name, names, n=3):
         hint = "did you mean " + " or ".join(repr(other) for other in near) + "?"
     elif names:

@@ -169,7 +169,7 @@ class StorageBattery:
             storage.delete("other")
 
     def test_unknown_study_in_an_empty_storage(self, storage: Storage) -> None:
-        with pytest.raises(StudyError, match=r"holds no study yet|does not exist"):
+        with pytest.raises(StudyError, match=r"has no study yet|does not exist"):
             storage.open("digits")
 
     def test_a_study_needs_a_first_event(self, storage: Storage) -> None:

@@ -290,3 +290,12 @@ def test_evaluators_in_parallel_load_different_checkpoints() -> None:
     selection.stop_when(share=0.3)
     asked = selection.ask(count=len(STEPS))
     assert len({checkpoint for checkpoint, _, _ in asked}) == len(STEPS)
+
+
+def test_a_selection_by_question_has_no_model_of_cells() -> None:
+    selection = scrimp.create_selection(
+        "s", checkpoints=STEPS, tasks=TASKS, storage="memory://", seed=0
+    )
+    for ask in (selection.posterior, selection.task_correlations):
+        with pytest.raises(StudyError, match="asks single questions and has no model of cells"):
+            ask()
