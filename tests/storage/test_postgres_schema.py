@@ -148,7 +148,7 @@ def test_a_crash_between_the_steps_of_a_turn(
     durable: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What was read early counts only if the crash left it there."""
+    """News read early count only if the crash left them there."""
     monkeypatch.setattr(postgres, "CROWDED_EVENTS", 1)
     store = storage.create("digits", [first_event("digits")])
     with store.turn(0, lambda news: None):

@@ -69,7 +69,7 @@ def test_an_adviser_gets_another_try_when_the_study_is_stuck() -> None:
     study = made()
     run(study, 3, lambda config: 0.0)
     study.advise([{"x": 0.01 * step, "y": 0.5} for step in range(30)], by="ann")
-    run(study, 60, lambda config: 1.0)  # nobody improves
+    run(study, 60, lambda config: 1.0)  # nothing improves
     tries = list(advised(study))
     # Five as far as the share allows, then after 20 and 40 trials of the study's own.
     assert tries[:5] == [3, 5, 8, 11, 14] and len(tries) == 7
