@@ -14,6 +14,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from scrimp.bench.results import ranks as rank_losses
+
 MOMENTS = (0.05, 0.1, 0.25, 0.5, 1.0)
 """Shares of the budget at which methods are ranked."""
 
@@ -58,14 +60,8 @@ def reached(record: dict[str, Any], value: float) -> float:
 
 
 def ranks(values: dict[str, float]) -> dict[str, float]:
-    """Return average ranks, with ties shared."""
-    return {
-        name: (
-            sum(other < value for other in values.values())
-            + (sum(other == value for other in values.values()) + 1) / 2
-        )
-        for name, value in values.items()
-    }
+    """Return average ranks by name, with ties shared."""
+    return dict(zip(values, rank_losses(list(values.values())).tolist(), strict=True))
 
 
 def report(given: argparse.Namespace) -> None:
@@ -82,14 +78,12 @@ def report(given: argparse.Namespace) -> None:
         methods = sorted({r["method"] for r in here})
         whole = {seed: runs for seed, runs in by_seed.items() if len(runs) == len(methods)}
         print(f"\n{setting[0]}: {setting[1]}, {len(whole)} seeds with all methods")
+        placed = [
+            [ranks({method: best_at(r, share) for method, r in runs.items()}) for share in MOMENTS]
+            for runs in whole.values()
+        ]
         for name in methods:
-            rows = [
-                [
-                    ranks({method: best_at(r, share) for method, r in runs.items()})[name]
-                    for share in MOMENTS
-                ]
-                for runs in whole.values()
-            ]
+            rows = [[moment[name] for moment in run] for run in placed]
             shares = auto_shares(name, by_seed)
             everywhere.setdefault(name, []).extend(rows)
             times.setdefault(name, []).extend(shares)

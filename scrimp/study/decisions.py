@@ -2,9 +2,8 @@
 
 Order of precedence: a paused or stopped study decides nothing; a trial that lost its worker, or that
 failed right after it was resumed, is resumed first; a queued configuration takes the place of one
-that the policy would choose; the policy decides the rest, where advice may take the place of a
-new configuration (`advising`). No configuration is added beyond the
-study's total.
+that the policy would choose; the policy decides the rest, where advice may take the place of a new
+configuration (`advising`). No configuration is added beyond the study's total.
 
 Records are plain data of limited size, since every process reads the whole log. A part
 that is too large is left out whole: part of a fit would be another fit. Decisions depend on the log
