@@ -214,7 +214,10 @@ class Recommendation:
     def __repr__(self) -> str:
         stated = ""
         if self.probability_best is not None:
-            stated = f", probability_best={self.probability_text}, expected_loss={self.loss_text}"
+            sure = f"probability_best={self.probability_text}"
+            if self.asked is not None and self.tied:
+                sure = self.sure_text
+            stated = f", {sure}, expected_loss={self.loss_text}"
         return (
             f"Recommendation(take checkpoint={self.checkpoint!r}, expected_score={self.score_text}"
             f"{stated}, runner_up={self.runner_up!r}, second opinion underlying={self.underlying!r})"

@@ -65,6 +65,8 @@ def _leader_lines(fold: RaceFold, race: QuestionRace, row: int) -> list[str]:
     place, scores = _rank(race, race.contenders, row, upto)
     leader = fold.checkpoints[race.leader]
     words = f"On {int(upto.sum())} common questions checkpoint {leader} led with {scores.max():.4g}"
+    if race.tied:
+        words += f", tied with {race.tied} other{'s' if race.tied > 1 else ''}"
     if place is None:
         return [f"{words}."]
     own = scores[list(race.contenders).index(row)]

@@ -8,6 +8,7 @@ import pytest
 import scrimp
 from scrimp.checkpoint_selection.question_policy import pack_answers, race_of, unpack_answers
 from scrimp.errors import ReportError, StudyError
+from scrimp.explain.race_words import checkpoint_lines
 from scrimp.explain.replay import replay
 from scrimp.study.sources import past_reader
 from scrimp.study.studies import storage_at
@@ -229,6 +230,9 @@ def test_equal_scores_of_a_race_are_called_tied_and_all_answers_are_100_percent(
     assert "it and 1 other share the highest score" in text and "one of them at random" in text
     assert "tied with 1 other; expected loss" in text and "probability" not in text
     assert "40 of 40 answers asked (100 %)" in text
+    assert "tied with 1 other" in repr(answer) and "probability" not in repr(answer)
+    line = checkpoint_lines(race.history, STEPS[0])[-1]
+    assert "led with 1, tied with 1 other; this one was number 1 of 2" in line
 
 
 def test_margins_are_packed_beside_the_answers() -> None:
