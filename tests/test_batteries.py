@@ -35,7 +35,11 @@ def parts() -> dict[str, set[str]]:
     def contracts(name: str) -> set[str]:
         if name not in classes:
             return {name} & set(CONTRACTS)
-        bases = {base.id for base in classes[name].bases if isinstance(base, ast.Name)}
+        # A generic contract is named with what it is of: WorkerSlots[Supervisor].
+        plain = [
+            base.value if isinstance(base, ast.Subscript) else base for base in classes[name].bases
+        ]
+        bases = {base.id for base in plain if isinstance(base, ast.Name)}
         return ({name} & set(CONTRACTS)).union(*map(contracts, bases))
 
     found: dict[str, set[str]] = {contract: set() for contract in CONTRACTS}

@@ -39,16 +39,17 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from scrimp.errors import CheckpointError, ReportError
 from scrimp.executors import keeper
 from scrimp.executors.checkpoint_folder import DISK_FULL_ERRORS, step_text
 from scrimp.executors.clock import wall_clock
 from scrimp.executors.command_line import Command
-from scrimp.executors.executor import Assignment, Deliver, Executor
+from scrimp.executors.executor import Assignment
 from scrimp.executors.live_trial import LiveTrial
 from scrimp.executors.process_tree import ProcessTree, inherited
+from scrimp.executors.worker_slots import News, SlotWorker, WorkerSlots
 from scrimp.script import MARKER
 from scrimp.study_log.events import Event
 from scrimp.study_log.messages import cut
@@ -190,94 +191,96 @@ class Rules:
     grace: float
 
 
-@dataclass(frozen=True)
-class News:
-    """Events of one script; the supervisor waits until they are delivered, unless it ``ended``.
-    ``trouble`` is a disk error."""
-
-    supervisor: "Supervisor"
-    events: list[Event]
-    ended: bool
-    trouble: CheckpointError | None = None
+Inbox: TypeAlias = "queue.SimpleQueue[tuple[Supervisor, News]]"
 
 
-class Supervisor:
+class Supervisor(SlotWorker):
     """The thread that runs one assignment. ``folder`` holds its parameters and its pipe of answers;
     the name of the folder is the mark of its processes.
 
-    ``stopped`` is set to end the script, whose later reports do not count; ``announced`` to warn it
-    of the shutdown: if it ends now, its trial is handed back. ``delivered`` is released when its
-    last events are durable; ``stopped`` is set before if it is to end.
+    ``stopped`` ends the script, whose later reports do not count; ``announced`` warns it of the
+    shutdown: if it ends now, its trial is handed back. ``latest`` is what came last of its news.
     """
 
     def __init__(
         self,
-        assignment: Assignment,
         rules: Rules,
         environment: Mapping[str, str],
         folder: Path,
-        news: "queue.SimpleQueue[News]",
+        inbox: "Inbox",
+        tell_guard: TellGuard,
     ) -> None:
-        self.assignment = assignment
         self._rules = rules
         self._environment = environment
         self._folder = folder
-        self._news = news
-        self.stopped, self.announced, self._closed = (threading.Event() for _ in range(3))
-        self.delivered = threading.Semaphore(0)
-        self._thread: threading.Thread | None = None
-        kept = assignment.checkpoint_dir
-        path = folder / "log" if kept is None else kept.with_name(f"{kept.name}.log")
-        self._log = ScriptLog(path)
+        self._inbox = inbox
+        self._tell_guard = tell_guard
+        self.announced = self._closed = False
+        self.latest: News = ("", [])
+        self._answered = threading.Semaphore(0)
         self._tail: deque[str] = deque(maxlen=MAX_TAIL_LINES)
         self._failure = ""
         self._remark = ""
         self._terminate_at = self._kill_at = float("inf")
         self._warned = False
 
-    def start(self, tell_guard: TellGuard) -> None:
-        """Start the thread, which puts its news into the queue."""
-        self._thread = threading.Thread(target=self._run, args=(tell_guard,), daemon=True)
+    @property
+    def alive(self) -> bool:
+        """False: each script has a supervisor of its own."""
+        return False
+
+    def begin(self, assignment: Assignment) -> None:
+        self._assignment, kept = assignment, assignment.checkpoint_dir
+        path = self._folder / "log" if kept is None else kept.with_name(f"{kept.name}.log")
+        self._log = ScriptLog(path)
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
+
+    def news(self, assignment: Assignment) -> News:
+        return self.latest
+
+    def answer(self, goes_on: bool) -> None:
+        self._answered.release()
 
     def close(self) -> None:
         """End the script without waiting for its news to be taken."""
-        self._closed.set()
-        self.stopped.set()
-        self.delivered.release()
+        self._closed = self.stopped = True
+        self._answered.release()
 
-    def join(self) -> None:
+    def end(self) -> None:
         """Wait until the script and everything it started are gone."""
-        assert self._thread is not None
         self._thread.join()
 
-    def _run(self, tell_guard: TellGuard) -> None:
+    def _tell(self, word: str, events: Sequence[Any]) -> None:
+        self._inbox.put((self, (word, list(events))))
+
+    def _run(self) -> None:
         try:
             metrics, cost = self._rules.metrics, self._rules.cost
-            self._trial = LiveTrial(self.assignment, metrics, cost, self._emit, wall_clock)
-            with self._script(tell_guard):
+            self._trial = LiveTrial(self._assignment, metrics, cost, self._emit, wall_clock)
+            with self._script():
                 events = self._watch()
+            self._tell("done", events)
         except CheckpointError as error:
-            self._news.put(News(self, [], ended=True, trouble=error))
-            return
+            self._tell("trouble", [str(error)])
         except Exception as error:
             # Such as a missing folder, or no free process: only this trial fails.
-            events = [self.assignment.ended("failed", f"the script could not be run: {error!r}")]
-        self._news.put(News(self, events, ended=True))
+            why = f"the script could not be run: {error!r}"
+            self._tell("done", [self._assignment.ended("failed", why)])
 
     def _emit(self, events: list[Event]) -> bool:
-        if self._closed.is_set():
+        if self._closed:
             return False
-        self._news.put(News(self, events, ended=False))
-        self.delivered.acquire()
-        return not self.stopped.is_set()
+        self._tell("report", events)
+        self._answered.acquire()
+        return not self.stopped
 
     @contextlib.contextmanager
-    def _script(self, tell_guard: TellGuard) -> Iterator[None]:
+    def _script(self) -> Iterator[None]:
         """Run the script within the block; everything it started is gone afterwards."""
         try:
             self._folder.mkdir(parents=True)
-            params = json.dumps(self.assignment.config)
+            params = json.dumps(self._assignment.config)
             (self._folder / "params.json").write_text(params, encoding="utf-8")
             os.mkfifo(self._folder / "answers")
         except OSError as error:
@@ -288,16 +291,16 @@ class Supervisor:
             self._answers = os.open(self._folder / "answers", os.O_RDWR | os.O_NONBLOCK)
             stack.callback(os.close, self._answers)
             stack.callback(self._log.close)
-            self._tree = self._launch(tell_guard)
+            self._tree = self._launch()
             self._process = self._tree.process
             assert self._process.stdout is not None and self._process.stderr is not None
             stack.enter_context(self._process.stdout)
             stack.enter_context(self._process.stderr)
-            stack.callback(tell_guard, "-", self._process.pid, self._folder.name)
+            stack.callback(self._tell_guard, "-", self._process.pid, self._folder.name)
             stack.callback(self._tree.end)
             yield
 
-    def _launch(self, tell_guard: TellGuard) -> ProcessTree:
+    def _launch(self) -> ProcessTree:
         trial, mark = self._trial, self._folder.name
         places = {
             "params": str(self._folder / "params.json"),
@@ -306,9 +309,9 @@ class Supervisor:
             "budget": step_text(trial.budget),
             "resume_step": step_text(trial.step),
         }
-        if self.assignment.checkpoint_dir is not None:
+        if self._assignment.checkpoint_dir is not None:
             places["checkpoint_dir"] = str(trial.checkpoint_dir)
-        words = self._rules.command.arguments(self.assignment.config, places)
+        words = self._rules.command.arguments(self._assignment.config, places)
         self._note(
             f"attempt {trial.attempt}, from {places['resume_step']} to {places['budget']}: {words}"
         )
@@ -320,7 +323,7 @@ class Supervisor:
         return ProcessTree(
             words,
             mark,
-            lambda keeper: tell_guard("+", keeper, mark),
+            lambda keeper: self._tell_guard("+", keeper, mark),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=self._rules.command.folder,
@@ -335,7 +338,7 @@ class Supervisor:
             overdue = limit is not None and now - began > limit
             if overdue and not self._failure and self._trial.goes_on:
                 self._failure = f"it ran longer than the time limit of {limit:g} s and was ended"
-            if self._failure or (self.stopped.is_set() and not self._used_up):
+            if self._failure or (self.stopped and not self._used_up):
                 self._terminate_within(0)
             self._tree.look()
             self._pass_signals(now)
@@ -409,7 +412,7 @@ class Supervisor:
 
     def _over(self) -> bool:
         """Return whether reports of the script no longer count."""
-        return bool(self._failure) or not self._trial.goes_on or self.stopped.is_set()
+        return bool(self._failure) or not self._trial.goes_on or self.stopped
 
     @property
     def _used_up(self) -> bool:
@@ -419,7 +422,7 @@ class Supervisor:
         self._terminate_at = min(self._terminate_at, time.monotonic() + seconds)
 
     def _pass_signals(self, now: float) -> None:
-        if self.announced.is_set() and not self._warned:
+        if self.announced and not self._warned:
             self._warned = True
             self._tree.signal(signal.SIGUSR1)  # ignored unless the script handles it
         if now >= self._kill_at:
@@ -436,11 +439,11 @@ class Supervisor:
         if not failure:
             if not code:
                 self._trial.close()
-            if not self._trial.goes_on or self.stopped.is_set() or self._warned:
+            if not self._trial.goes_on or self.stopped or self._warned:
                 return []
             if not code and self._trial.reported:
                 message = "the script ended by itself before its grant"
-                return [self.assignment.ended("completed", message)]
+                return [self._assignment.ended("completed", message)]
             example = ", ".join(f'"{name}": 0.3' for name in self._rules.metrics)
             failure = f"the script reported nothing; print a line such as scrimp: {{{example}}}"
             if code < 0:
@@ -449,7 +452,7 @@ class Supervisor:
                 failure = f"the script exited with code {code}"
         last = [f"last remark: {self._remark}"] if self._remark else []
         message = cut("\n".join([failure, *last, *self._tail]), 4000)
-        return [self.assignment.ended("failed", message)]
+        return [self._assignment.ended("failed", message)]
 
     def _disk_error(self) -> OSError:
         """Return the disk error that the script's last lines mention; an empty OSError if none."""
@@ -465,7 +468,7 @@ class Supervisor:
         self._log.write(f"[scrimp] {text}\n".encode())
 
 
-class CommandExecutor(Executor):
+class CommandExecutor(WorkerSlots[Supervisor]):
     """An executor that runs ``command`` in one slot per environment; each environment holds extra
     variables.
 
@@ -483,10 +486,11 @@ class CommandExecutor(Executor):
         time_limit: float | None = None,
         grace: float = 5.0,
     ) -> None:
+        # Supervisors watch the time limit: a script gets time to end.
+        super().__init__(len(environments), time_limit=None)
         self._rules = Rules(command, metrics, cost, time_limit, grace)
-        self._environments = list(environments)
-        self._slots: list[Supervisor | None] = [None] * len(self._environments)
-        self._news: queue.SimpleQueue[News] = queue.SimpleQueue()
+        self._environments = environments
+        self._inbox: Inbox = queue.SimpleQueue()
         self._name = secrets.token_hex(8)
         self._launched = 0
         self._folder: Path | None = None
@@ -494,63 +498,34 @@ class CommandExecutor(Executor):
         self._trees: dict[tuple[int, str], None] = {}
         self._telling = threading.Lock()
 
-    @property
-    def slots(self) -> int:
-        return len(self._environments)
-
-    @property
-    def busy(self) -> int:
-        return len(self._running)
-
-    @property
-    def _running(self) -> list[Supervisor]:
-        return [supervisor for supervisor in self._slots if supervisor is not None]
-
-    def start(self, assignment: Assignment) -> None:
+    def launch(self, slot: int) -> Supervisor:
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="scrimp-"))
         self._watch_guard()
-        slot = self._slots.index(None)
         folder = self._folder / f"{self._name}-{self._launched}"
         self._launched += 1
         environment = self._environments[slot]
-        supervisor = Supervisor(assignment, self._rules, environment, folder, self._news)
-        self._slots[slot] = supervisor
-        supervisor.start(self._tell_guard)
-
-    def stop(self, trial: int) -> None:
-        """End the script of a trial; one that has used up its grant gets time to end by itself."""
-        for supervisor in self._running:
-            if supervisor.assignment.trial == trial:
-                supervisor.stopped.set()
+        return Supervisor(self._rules, environment, folder, self._inbox, self._tell_guard)
 
     def announce_end(self) -> None:
         """Send SIGUSR1 to all scripts; a script that handles it can save, report and end early."""
-        for supervisor in self._running:
-            supervisor.announced.set()
+        for supervisor in self._active:
+            supervisor.announced = True
 
-    def wait(self, deliver: Deliver) -> None:
-        """Deliver reports and ends; a script gets its answer once its report is durable."""
+    def ready(self, active: Sequence[Supervisor]) -> Sequence[Supervisor]:
         self._watch_guard()
         try:
-            news = self._news.get(timeout=0.2)
+            supervisor, news = self._inbox.get(timeout=0.2)
         except queue.Empty:
-            return
-        if news.ended:
-            self._slots[self._slots.index(news.supervisor)] = None
-        if news.trouble is not None:
-            raise news.trouble
-        if news.events:
-            deliver(news.events)
-        news.supervisor.delivered.release()
+            return []
+        supervisor.latest = news
+        return [supervisor] if supervisor in active else []
 
     def close(self) -> None:
         """End all scripts and everything they started."""
-        for supervisor in self._running:
+        for supervisor in self._active:
             supervisor.close()
-        for supervisor in self._running:
-            supervisor.join()
-        self._slots = [None] * len(self._environments)
+        super().close()
         if self._guard is not None:
             self._guard.communicate()  # closes its input, by which it ends
             self._guard = self._folder = None

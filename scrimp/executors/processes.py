@@ -23,13 +23,12 @@ from typing import IO
 
 import cloudpickle
 
-from scrimp.errors import CheckpointError, ObjectiveError
-from scrimp.executors.clock import stopwatch
-from scrimp.executors.executor import Assignment, Deliver, Executor
+from scrimp.errors import ObjectiveError
+from scrimp.executors.executor import Assignment
 from scrimp.executors.live_trial import Objective
 from scrimp.executors.process_tree import ProcessTree, inherited
+from scrimp.executors.worker_slots import News, SlotWorker, WorkerSlots
 from scrimp.plugins.plugins import VARIABLE, named_plugins
-from scrimp.study_log.events import Event
 from scrimp.study_log.messages import readable
 
 ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OPENBLAS", "OMP", "MKL", "NUMEXPR")}
@@ -73,19 +72,56 @@ class ErrorStream:
 
 
 @dataclass(eq=False)
-class _Worker:
-    """A live process and its current assignment."""
+class _WorkerProcess(SlotWorker):
+    """A live process, with the pipe to it and the one that it lives by."""
 
     tree: ProcessTree
     connection: Connection
     lifeline: int
     errors: ErrorStream
-    assignment: Assignment | None = None
-    started: float = 0.0
-    stopped: bool = False
+
+    @property
+    def alive(self) -> bool:
+        return self.tree.process.poll() is None
+
+    def begin(self, assignment: Assignment) -> None:
+        with contextlib.suppress(BrokenPipeError, ConnectionError):
+            self.connection.send(assignment)
+
+    def news(self, assignment: Assignment) -> News:
+        try:
+            news: News = self.connection.recv()
+        except (EOFError, OSError, pickle.UnpicklingError):
+            return "gone", [assignment.ended("failed", self._cause_of_death())]
+        return news
+
+    def answer(self, goes_on: bool) -> None:
+        # It may have died, or exceeded its time limit, while its report was made durable.
+        with contextlib.suppress(OSError):
+            self.connection.send(goes_on)
+
+    def _cause_of_death(self) -> str:
+        try:
+            code = self.tree.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            return "its worker process closed the connection"
+        if code < 0:
+            return f"its worker process was killed by signal {-code} ({signal.strsignal(-code)})"
+        return f"its worker process exited with code {code}\n{self.errors.last_lines()}".rstrip()
+
+    def end(self) -> None:
+        """Terminate it and everything it started, first with SIGTERM, then with SIGKILL."""
+        if self.alive:
+            self.tree.signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.tree.process.wait(timeout=2)
+        self.tree.end()
+        self.connection.close()
+        with contextlib.suppress(OSError):
+            os.close(self.lifeline)
 
 
-class Processes(Executor):
+class Processes(WorkerSlots[_WorkerProcess]):
     """An executor with one worker process per environment, which holds extra variables."""
 
     def __init__(
@@ -98,104 +134,16 @@ class Processes(Executor):
         time_limit: float | None = None,
     ) -> None:
         try:
-            self._objective = cloudpickle.dumps((objective, metrics, cost))
+            self._task = cloudpickle.dumps((objective, metrics, cost))
         except Exception as error:
             raise ObjectiveError(
                 f"the objective {objective!r} cannot be sent to worker processes ({error}); "
                 "define it at module level, or open files and devices inside it, or use workers=1"
             ) from None
-        self._environments = list(environments)
-        self._time_limit = time_limit
-        self._workers: list[_Worker | None] = [None] * len(self._environments)
+        super().__init__(len(environments), time_limit)
+        self._environments = environments
 
-    @property
-    def slots(self) -> int:
-        return len(self._environments)
-
-    @property
-    def busy(self) -> int:
-        return len(self._active)
-
-    @property
-    def _active(self) -> list[_Worker]:
-        return [worker for worker in self._workers if worker is not None and worker.assignment]
-
-    def _drop(self, worker: _Worker) -> None:
-        self._workers[self._workers.index(worker)] = None
-        _end(worker)
-
-    def start(self, assignment: Assignment) -> None:
-        """Send the assignment to a free worker, starting one if necessary."""
-        free = [n for n, worker in enumerate(self._workers) if not (worker and worker.assignment)]
-        # A worker that is already there starts at once.
-        slot = min(free, key=lambda number: self._workers[number] is None)
-        worker = self._workers[slot]
-        if worker is None or worker.tree.process.poll() is not None:
-            if worker is not None:
-                _end(worker)
-            worker = self._workers[slot] = self._launch(slot)
-        worker.assignment, worker.started, worker.stopped = assignment, stopwatch(), False
-        # A worker that died just now is found by `wait`, which fails the trial.
-        with contextlib.suppress(BrokenPipeError, ConnectionError):
-            worker.connection.send(assignment)
-
-    def stop(self, trial: int) -> None:
-        """Make the next report of this trial return False."""
-        for worker in self._active:
-            if worker.assignment is not None and worker.assignment.trial == trial:
-                worker.stopped = True
-
-    def wait(self, deliver: Deliver) -> None:
-        """Deliver reports and ends; answer each report once it is durable."""
-        active = {worker.connection: worker for worker in self._active}
-        events: list[Event] = []
-        reporting: list[_Worker] = []
-        for connection in wait(list(active), timeout=0.2):
-            worker = active[connection]  # type: ignore[index]
-            kind, news = self._receive(worker)
-            if kind == "trouble":
-                raise CheckpointError(news[0])
-            events += news
-            if kind == "report":
-                reporting.append(worker)
-            else:
-                worker.assignment = None
-                if kind == "dead":
-                    self._drop(worker)
-        for worker in filter(None, self._workers):
-            worker.tree.look()
-        events += self._overdue()
-        if events:
-            deliver(events)
-        for worker in reporting:
-            # It may have died, or exceeded its time limit, while its report was made durable.
-            with contextlib.suppress(OSError):
-                worker.connection.send(not worker.stopped)
-
-    def close(self) -> None:
-        """End all workers and everything they started."""
-        for worker in filter(None, self._workers):
-            self._drop(worker)
-
-    def _receive(self, worker: _Worker) -> tuple[str, list[Event]]:
-        assert worker.assignment is not None
-        try:
-            kind, news = worker.connection.recv()
-        except (EOFError, OSError, pickle.UnpicklingError):
-            return "dead", [worker.assignment.ended("failed", _cause_of_death(worker))]
-        return kind, news
-
-    def _overdue(self) -> list[Event]:
-        events: list[Event] = []
-        limit = self._time_limit
-        for worker in self._active:
-            if limit is not None and worker.assignment and stopwatch() - worker.started > limit:
-                message = f"it ran longer than the time limit of {limit:g} s and was ended"
-                events.append(worker.assignment.ended("failed", message))
-                self._drop(worker)
-        return events
-
-    def _launch(self, slot: int) -> _Worker:
+    def launch(self, slot: int) -> _WorkerProcess:
         ours, theirs = Pipe()
         lifeline_read, lifeline_write = os.pipe()
         plugins = {VARIABLE: ",".join(named_plugins())}
@@ -211,30 +159,14 @@ class Processes(Executor):
         theirs.close()
         os.close(lifeline_read)
         assert tree.process.stderr is not None
-        worker = _Worker(tree, ours, lifeline_write, ErrorStream(tree.process.stderr))
+        worker = _WorkerProcess(tree, ours, lifeline_write, ErrorStream(tree.process.stderr))
         with contextlib.suppress(BrokenPipeError, ConnectionError):
             ours.send(sys.path)
-            ours.send_bytes(self._objective)
+            ours.send_bytes(self._task)
         return worker
 
-
-def _cause_of_death(worker: _Worker) -> str:
-    try:
-        code = worker.tree.process.wait(timeout=5)
-    except subprocess.TimeoutExpired:
-        return "its worker process closed the connection"
-    if code < 0:
-        return f"its worker process was killed by signal {-code} ({signal.strsignal(-code)})"
-    return f"its worker process exited with code {code}\n{worker.errors.last_lines()}".rstrip()
-
-
-def _end(worker: _Worker) -> None:
-    """Terminate a worker and everything it started, first with SIGTERM, then with SIGKILL."""
-    if worker.tree.process.poll() is None:
-        worker.tree.signal(signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            worker.tree.process.wait(timeout=2)
-    worker.tree.end()
-    worker.connection.close()
-    with contextlib.suppress(OSError):
-        os.close(worker.lifeline)
+    def ready(self, active: Sequence[_WorkerProcess]) -> Sequence[_WorkerProcess]:
+        found = wait([worker.connection for worker in active], timeout=0.2)
+        for worker in filter(None, self._workers):
+            worker.tree.look()
+        return [worker for worker in active if worker.connection in found]

@@ -13,7 +13,7 @@ import contextlib
 import queue
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, cast
@@ -21,10 +21,11 @@ from typing import Any, cast
 from scrimp.checks import is_number
 from scrimp.errors import CheckpointError, ObjectiveError, StudyError
 from scrimp.executors.checkpoint_folder import CheckpointFolder
-from scrimp.executors.clock import stopwatch, wall_clock
-from scrimp.executors.executor import Assignment, Deliver, Executor
-from scrimp.executors.live_trial import LiveTrial, Objective, run_objective
+from scrimp.executors.clock import wall_clock
+from scrimp.executors.executor import Assignment
+from scrimp.executors.live_trial import Objective
 from scrimp.executors.shared_checkpoints import SharedCheckpoints, check_url
+from scrimp.executors.worker_slots import News, SlotWorker, Task, WorkerSlots, run_assignment
 from scrimp.study_log.events import Event, Lost
 
 
@@ -61,19 +62,39 @@ class RaySettings:
             check_url(self.checkpoints)
 
 
-@dataclass
-class _Slot:
-    """An actor, its assignment, and the pending call for its events."""
+@dataclass(eq=False)
+class _ActorSlot(SlotWorker):
+    """An ``actor``, and the pending call for its events."""
 
+    ray: Any
     actor: Any
-    assignment: Assignment | None = None
-    news: Any = None
-    started: float = 0.0
-    stopped: bool = False
+    url: str | None
+    pending: Any = None
+
+    def begin(self, assignment: Assignment) -> None:
+        self.actor.start.remote(assignment, self.url)
+        self.pending = self.actor.news.remote()
+
+    def news(self, assignment: Assignment) -> News:
+        try:
+            news: News = self.ray.get(self.pending)
+        except self.ray.exceptions.RayError as error:
+            trial, attempt = assignment.trial, assignment.attempt
+            message = f"its actor is gone: {str(error).splitlines()[0]}"
+            return "gone", [Lost(trial=trial, attempt=attempt, message=message, time=wall_clock())]
+        return news
+
+    def answer(self, goes_on: bool) -> None:
+        self.actor.answer.remote(goes_on)
+        self.pending = self.actor.news.remote()
+
+    def end(self) -> None:
+        with contextlib.suppress(Exception):
+            self.ray.kill(self.actor)
 
 
-class RayExecutor(Executor):
-    """An executor with ``slots`` actors; ``time_limit`` is seconds per grant."""
+class RayExecutor(WorkerSlots[_ActorSlot]):
+    """An executor with ``slots`` actors, which Ray starts as resources become free."""
 
     def __init__(
         self,
@@ -91,115 +112,36 @@ class RayExecutor(Executor):
             raise ObjectiveError(
                 f"running on Ray needs it installed ({error}): pip install 'scrimp[ray]'"
             ) from error
+        super().__init__(slots, time_limit)
         self._ray: Any = ray
         self._ours = not ray.is_initialized()
         if self._ours:
             ray.init(address=settings.address, include_dashboard=False, log_to_driver=False)
         try:
-            self._arguments = ray.put((objective, metrics, cost))
+            self._task = ray.put((objective, metrics, cost))
         except Exception as error:
             raise ObjectiveError(
                 f"the objective {objective!r} cannot be sent to Ray ({error}); open files and"
                 " devices inside it"
             ) from error
         self._settings = settings
-        self._time_limit = time_limit
-        self._slots: list[_Slot | None] = [None] * slots
 
-    @property
-    def slots(self) -> int:
-        """The requested number; Ray starts actors as resources become free."""
-        return len(self._slots)
-
-    @property
-    def busy(self) -> int:
-        return len(self._active())
-
-    def _active(self) -> list[_Slot]:
-        return [slot for slot in self._slots if slot is not None and slot.assignment is not None]
-
-    def start(self, assignment: Assignment) -> None:
-        """Send the assignment to a free actor, creating one if necessary."""
-        free = [n for n, slot in enumerate(self._slots) if not (slot and slot.assignment)]
-        # An actor that is already there starts at once.
-        place = min(free, key=lambda number: self._slots[number] is None)
-        slot = self._slots[place]
-        if slot is None:
-            actor = self._ray.remote(_Actor).options(
-                num_cpus=self._settings.cpus, num_gpus=self._settings.gpus, max_concurrency=3
-            )
-            slot = self._slots[place] = _Slot(actor.remote(self._arguments))
-        slot.assignment, slot.started, slot.stopped = assignment, stopwatch(), False
-        slot.actor.start.remote(assignment, self._settings.checkpoints)
-        slot.news = slot.actor.news.remote()
-
-    def stop(self, trial: int) -> None:
-        """Make the next report of this trial return False."""
-        for slot in self._active():
-            if slot.assignment is not None and slot.assignment.trial == trial:
-                slot.stopped = True
-
-    def wait(self, deliver: Deliver) -> None:
-        """Deliver reports, ends and losses; answer each report once it is durable."""
-        active = self._active()
-        if not active:
-            return
-        ready, _ = self._ray.wait(
-            [slot.news for slot in active], num_returns=len(active), timeout=0.2
+    def launch(self, slot: int) -> _ActorSlot:
+        actor = self._ray.remote(_Actor).options(
+            num_cpus=self._settings.cpus, num_gpus=self._settings.gpus, max_concurrency=3
         )
-        events: list[Event] = []
-        reporting = []
-        for slot in active:
-            if slot.news not in ready:
-                continue
-            kind, news = self._received(slot)
-            if kind == "trouble":
-                raise CheckpointError(news[0])
-            events += news
-            if kind == "report":
-                reporting.append(slot)
-            else:
-                slot.assignment = None
-        events += self._overdue()
-        if events:
-            deliver(events)
-        for slot in reporting:
-            slot.actor.answer.remote(not slot.stopped)
-            slot.news = slot.actor.news.remote()
+        return _ActorSlot(self._ray, actor.remote(self._task), self._settings.checkpoints)
 
-    def _received(self, slot: _Slot) -> tuple[str, list[Any]]:
-        assert slot.assignment is not None
-        try:
-            kind, news = self._ray.get(slot.news)
-        except self._ray.exceptions.RayError as error:
-            trial, attempt = slot.assignment.trial, slot.assignment.attempt
-            self._drop(slot)
-            message = f"its actor is gone: {str(error).splitlines()[0]}"
-            return "lost", [Lost(trial=trial, attempt=attempt, message=message, time=wall_clock())]
-        return kind, news
-
-    def _overdue(self) -> list[Event]:
-        events: list[Event] = []
-        for slot in self._active():
-            assert slot.assignment is not None
-            if self._time_limit is None or stopwatch() - slot.started <= self._time_limit:
-                continue
-            message = f"it ran longer than the time limit of {self._time_limit:g} s and was ended"
-            events.append(slot.assignment.ended("failed", message))
-            self._drop(slot)
-        return events
-
-    def _drop(self, slot: _Slot) -> None:
-        slot.assignment = None
-        with contextlib.suppress(Exception):
-            self._ray.kill(slot.actor)
-        self._slots[self._slots.index(slot)] = None
+    def ready(self, active: Sequence[_ActorSlot]) -> Sequence[_ActorSlot]:
+        if not active:
+            return []
+        calls = [slot.pending for slot in active]
+        found, _ = self._ray.wait(calls, num_returns=len(calls), timeout=0.2)
+        return [slot for slot in active if slot.pending in found]
 
     def close(self) -> None:
         """End all actors, and the local cluster if this executor started it."""
-        for slot in self._slots:
-            if slot is not None:
-                self._drop(slot)
+        super().close()
         if self._ours and self._ray.is_initialized():
             self._ray.shutdown()
             self._ours = False
@@ -208,17 +150,17 @@ class RayExecutor(Executor):
 class _Actor:
     """The remote part: runs one assignment at a time in a thread."""
 
-    def __init__(self, arguments: tuple[Objective, tuple[str, ...], str | None]) -> None:
-        self._objective, self._metrics, self._cost = arguments
-        self._news: queue.SimpleQueue[tuple[str, list[Any]]] = queue.SimpleQueue()
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._news: queue.SimpleQueue[News] = queue.SimpleQueue()
         self._answers: queue.SimpleQueue[bool] = queue.SimpleQueue()
 
     def start(self, assignment: Assignment, url: str | None) -> None:
         """Start an assignment; ``news`` returns what happens."""
         threading.Thread(target=self._run, args=(assignment, url), daemon=True).start()
 
-    def news(self) -> tuple[str, list[Any]]:
-        """Wait for a report, which needs an answer, or for the end."""
+    def news(self) -> News:
+        """Wait for what happens next."""
         return self._news.get()
 
     def answer(self, goes_on: bool) -> None:
@@ -229,14 +171,12 @@ class _Actor:
         try:
             with tempfile.TemporaryDirectory(prefix="scrimp-ray-") as scratch:
                 last = self._carried_out(assignment, url, Path(scratch))
-        except CheckpointError as error:
-            self._news.put(("trouble", [str(error)]))
-            return
         except Exception as error:
-            last = [assignment.ended("failed", f"the trial could not be run: {error!r}")]
-        self._news.put(("done", last))
+            why = f"the trial could not be run: {error!r}"
+            last = "done", [assignment.ended("failed", why)]
+        self._news.put(last)
 
-    def _carried_out(self, assignment: Assignment, url: str | None, scratch: Path) -> list[Event]:
+    def _carried_out(self, assignment: Assignment, url: str | None, scratch: Path) -> News:
         shared = None
         if url is not None and assignment.checkpoint_dir is not None:
             shared = SharedCheckpoints.of(url, assignment.checkpoint_dir)
@@ -258,8 +198,7 @@ class _Actor:
                 shared.prune(assignment.attempt)
             return goes_on
 
-        trial = LiveTrial(assignment, self._metrics, self._cost, emit, wall_clock)
-        return run_objective(self._objective, trial, wall_clock)
+        return run_assignment(self._task, assignment, emit)
 
 
 def _brought_here(

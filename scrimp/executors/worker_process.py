@@ -15,9 +15,7 @@ import threading
 import traceback
 from multiprocessing.connection import Connection
 
-from scrimp.errors import CheckpointError
-from scrimp.executors.clock import wall_clock
-from scrimp.executors.live_trial import LiveTrial, run_objective
+from scrimp.executors.worker_slots import Task, run_assignment
 from scrimp.study_log.events import Event
 
 
@@ -27,12 +25,12 @@ def main() -> None:
     threading.Thread(target=_end_with_parent, args=(int(sys.argv[2]),), daemon=True).start()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to end
     sys.path[:] = connection.recv()
+    task: Task | None = None
+    broken = ""
     try:
         # The bytes come from the parent that started this process.
-        objective, metrics, cost = pickle.loads(connection.recv_bytes())
-        broken = ""
+        task = pickle.loads(connection.recv_bytes())
     except Exception as error:
-        objective, metrics, cost = None, (), None
         why = f"{error!r}\n{traceback.format_exc(limit=3)}"
         broken = f"the objective cannot be loaded in a worker process: {why}"
     while True:
@@ -45,17 +43,10 @@ def main() -> None:
             connection.send(("report", events))
             return bool(connection.recv())
 
-        last: list[Event]
-        if broken:
-            last = [assignment.ended("failed", broken)]
+        if task is None:
+            connection.send(("done", [assignment.ended("failed", broken)]))
         else:
-            try:
-                trial = LiveTrial(assignment, metrics, cost, emit, wall_clock)
-                last = run_objective(objective, trial, wall_clock)
-            except CheckpointError as error:
-                connection.send(("trouble", [str(error)]))
-                continue
-        connection.send(("done", last))
+            connection.send(run_assignment(task, assignment, emit))
 
 
 def _end_with_parent(lifeline: int) -> None:

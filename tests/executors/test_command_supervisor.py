@@ -15,8 +15,8 @@ from scrimp.errors import ReportError
 from scrimp.executors.command import (
     LOG_BYTES_VARIABLE,
     MAX_LINE_BYTES,
+    Inbox,
     Lines,
-    News,
     Rules,
     ScriptLog,
     ScriptReport,
@@ -46,46 +46,44 @@ def told() -> list[tuple[str, int, str]]:
 def supervised(
     tmp_path: Path, told: list[Any], words: list[str], end: float = 3.0
 ) -> tuple[Supervisor, Any]:
-    news: queue.SimpleQueue[News] = queue.SimpleQueue()
+    inbox: Inbox = queue.SimpleQueue()
     rules = Rules(Command(words), ("loss",), None, None, 2.0)
-    assignment = Assignment(0, {}, 1, 0.0, end, tmp_path / "t")
-    supervisor = Supervisor(assignment, rules, {}, tmp_path / "s", news)
-    supervisor.start(lambda *line: told.append(line))
-    return supervisor, news
+    supervisor = Supervisor(rules, {}, tmp_path / "s", inbox, lambda *line: told.append(line))
+    supervisor.begin(Assignment(0, {}, 1, 0.0, end, tmp_path / "t"))
+    return supervisor, inbox
 
 
 def test_a_report_waits_until_it_is_delivered(tmp_path: Path, told: list[Any]) -> None:
-    supervisor, news = supervised(tmp_path, told, HELLO)
-    first = news.get(timeout=PATIENCE)
-    assert not first.ended and isinstance(first.events[0], Reported)
+    supervisor, inbox = supervised(tmp_path, told, HELLO)
+    _, (word, events) = inbox.get(timeout=PATIENCE)
+    assert word == "report" and isinstance(events[0], Reported)
     with pytest.raises(queue.Empty):
-        news.get(timeout=0.3)
-    supervisor.delivered.release()
-    last = news.get(timeout=PATIENCE)
-    assert last.ended and isinstance(last.events[0], Ended) and last.events[0].status == "completed"
-    supervisor.join()
+        inbox.get(timeout=0.3)
+    supervisor.answer(True)
+    _, (word, events) = inbox.get(timeout=PATIENCE)
+    assert word == "done" and isinstance(events[0], Ended) and events[0].status == "completed"
+    supervisor.end()
     assert "go\n" in (tmp_path / "t.log").read_text()
 
 
 def test_the_guard_knows_of_the_script_from_its_start_to_its_end(
     tmp_path: Path, told: list[Any]
 ) -> None:
-    supervisor, news = supervised(tmp_path, told, ["true"])
-    assert news.get(timeout=PATIENCE).ended
-    supervisor.join()
+    supervisor, inbox = supervised(tmp_path, told, ["true"])
+    assert inbox.get(timeout=PATIENCE)[1][0] == "done"
+    supervisor.end()
     (begun, group, mark), (ended, same, _) = told
     assert (begun, ended, mark) == ("+", "-", "s") and group == same > 1
 
 
 def test_closing_does_not_wait_for_news_to_be_taken(tmp_path: Path, told: list[Any]) -> None:
-    supervisor, news = supervised(tmp_path, told, HELLO)
-    first = news.get(timeout=PATIENCE)
-    assert first.events
+    supervisor, inbox = supervised(tmp_path, told, HELLO)
+    _, (_, events) = inbox.get(timeout=PATIENCE)
+    assert events
     supervisor.close()
-    supervisor.join()
-    assert (
-        news.get(timeout=PATIENCE).events == []
-    )  # neither failed nor completed: it was interrupted
+    supervisor.end()
+    # neither failed nor completed: it was interrupted
+    assert inbox.get(timeout=PATIENCE)[1] == ("done", [])
 
 
 def test_a_report_is_metrics_with_a_step() -> None:
