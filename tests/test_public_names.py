@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from plotly.graph_objects import Figure
 
 import scrimp
 
@@ -210,7 +211,7 @@ def test_no_public_function_returns_anything_whatever() -> None:
     # Its tuples have two or three elements; `Asked` says why.
     assert found <= {"Selection.ask"}
     assert all(
-        inspect.signature(getattr(scrimp.plots, name)).return_annotation == "Figure"
+        inspect.signature(getattr(scrimp.plots, name)).return_annotation is Figure
         for name in scrimp.plots.__all__
     )
 

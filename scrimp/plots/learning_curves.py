@@ -6,12 +6,12 @@ over time, and `metrics`, one panel per reported metric.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from plotly.graph_objects import Figure, Scatter
 
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.plots import style
@@ -23,10 +23,6 @@ from scrimp.study_log.fold import Fold
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Problem
 from scrimp.study_log.trial import STATUSES, Trial
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure, Scatter
-
 
 Array = NDArray[np.float64]
 
@@ -43,23 +39,13 @@ MAX_STRETCH = 6.0
 final values, because every curve starts far from where it ends."""
 
 
-@dataclass(frozen=True)
-class CurveForecast:
-    """The predicted rest of a learning curve: values after ``steps``, with a band."""
-
-    steps: Array
-    mean: Array
-    low: Array
-    high: Array
-
-
 def curves(
     study: Study,
     trials: Sequence[int] | None = None,
     *,
     metric: str | None = None,
     log: bool = False,
-) -> "Figure":
+) -> Figure:
     """Return values over budget, one line per trial: the better the trial, the stronger its line.
     Dashed lines with a band are predicted continuations of paused and running trials.
 
@@ -67,44 +53,14 @@ def curves(
     """
     history = study.history
     chosen = style.chosen_trials(history, trials, MAX_CURVES)
-    metric = check_metric(history, metric)
-    if metric != history.problem.metric:
-        return _drawn(history, chosen, {}, metric, log)
-    open_trials = [t for t in chosen if t.status in ("paused", "running") and t.loss is not None]
-    open_trials.sort(key=lambda trial: trial.loss or 0.0)
-    return _drawn(history, chosen, _forecasts(study, open_trials[:FORECAST_TRIALS]), metric, log)
-
-
-def _forecasts(study: Study, trials: Sequence[Trial]) -> Mapping[int, CurveForecast]:
-    """Return the predictions of the method's own curve model; empty if it has none or cannot fit one."""
-    if not trials or study.budget is None:
-        return {}
-    at = [np.geomspace(trial.budget, study.budget.maximum, FORECAST_STEPS) for trial in trials]
-    configs = [trial.config for trial in trials for _ in range(FORECAST_STEPS)]
-    try:
-        found = study.predict(configs, np.concatenate(at).tolist())
-    except ScrimpError:
-        return {}
-    values = np.stack([found.mean[:, 0], *found.columns[0].band(2.0)])
-    own = zip(trials, at, np.split(values, len(trials), axis=1), strict=True)
-    return {trial.id: CurveForecast(steps, *each) for trial, steps, each in own}
-
-
-def _drawn(
-    history: History,
-    chosen: Sequence[Trial],
-    forecasts: Mapping[int, CurveForecast],
-    metric: str,
-    log: bool,
-) -> "Figure":
-    from plotly.graph_objects import Figure
-
     problem, colours = history.problem, style.line_colours(history, chosen)
-    picture = Figure()
+    metric = check_metric(history, metric)
+    own = metric == problem.metric
+    forecasts = _forecasts(study, chosen) if own else {}
     best = None if history.best is None else history.best[0].id
+    picture = Figure()
     for trial in chosen:
-        first = trial.id == next(iter(forecasts), None)
-        picture.add_traces(_forecast_traces(trial, forecasts.get(trial.id), first))
+        picture.add_traces(forecasts.get(trial.id, []))
         picture.add_trace(_observed(metric, trial, colours[trial.id], trial.id == best))
     picture.add_traces(_entries({trial.status for trial in chosen}))
     limits = add_limits(picture, problem.constraints.get(metric))
@@ -115,7 +71,6 @@ def _drawn(
         ticks = style.powers(problem.budget.minimum, problem.full_budget)
         picture.update_xaxes(type="log", **ticks)
     heights = [value for trial in chosen for _, value in _points(trial, metric)]
-    own = metric == problem.metric
     sign = problem.sign if own else 1.0
     axis, outside = style.value_axis([*heights, *limits], sign, log, MAX_STRETCH)
     picture.update_yaxes(title_text=style.metric_title(problem, metric), **axis)
@@ -124,8 +79,49 @@ def _drawn(
     return figure(picture, title if own else f"{title}: {unmarked(metric)}", words + outside)
 
 
+def _forecasts(study: Study, chosen: Sequence[Trial]) -> dict[int, list[Scatter]]:
+    """Return the continuations that the method's own curve model predicts for the best open trials,
+    by trial; empty if it has none or cannot fit one."""
+    trials = [t for t in chosen if t.status in ("paused", "running") and t.loss is not None]
+    trials = sorted(trials, key=lambda trial: trial.loss or 0.0)[:FORECAST_TRIALS]
+    if not trials or study.budget is None:
+        return {}
+    at = [np.geomspace(trial.budget, study.budget.maximum, FORECAST_STEPS) for trial in trials]
+    configs = [trial.config for trial in trials for _ in range(FORECAST_STEPS)]
+    try:
+        found = study.predict(configs, np.concatenate(at).tolist())
+    except ScrimpError:
+        return {}
+    values = np.stack([found.mean[:, 0], *found.columns[0].band(2.0)])
+    own = zip(trials, at, np.split(values, len(trials), axis=1), strict=True)
+    return {
+        trial.id: _forecast(trial, steps.tolist(), band.tolist(), trial is trials[0])
+        for trial, steps, band in own
+    }
+
+
+def _forecast(
+    trial: Trial, steps: list[float], values: list[list[float]], legend: bool
+) -> list[Scatter]:
+    """Return a predicted continuation: ``values`` are its mean and the ends of its band."""
+    colour, (mean, low, high) = style.STATUS[trial.status], values
+    return [
+        *style.band(steps, low, high, style.rgba(colour, 0.15), meta={"band": trial.id}),
+        trace(
+            zip(steps, mean, strict=True),
+            "lines",
+            line={"color": colour, "dash": "dash", "width": 1.5},
+            name="predicted",
+            legendgroup="predicted",
+            showlegend=legend,
+            meta={"forecast": trial.id},
+            hovertemplate=f"trial {trial.id}: %{{y:.4g}} expected at %{{x:.4g}}<extra></extra>",
+        ),
+    ]
+
+
 def _words(
-    history: History, chosen: Sequence[Trial], forecasts: Mapping[int, CurveForecast], metric: str
+    history: History, chosen: Sequence[Trial], forecasts: Collection[int], metric: str
 ) -> str:
     """Return the text alternative."""
     best = history.best
@@ -140,7 +136,7 @@ def _words(
     return f"{words}.{f' Dashed: predicted continuations of {predicted}.' if forecasts else ''}"
 
 
-def _observed(metric: str, trial: Trial, colour: str, best: bool) -> "Scatter":
+def _observed(metric: str, trial: Trial, colour: str, best: bool) -> Scatter:
     points = _points(trial, metric)
     symbols = ["circle"] * (len(points) - 1) + [SYMBOLS[trial.status]]
     sizes = [4] * (len(points) - 1) + [9 if best else 7]
@@ -164,7 +160,7 @@ def _points(trial: Trial, metric: str) -> list[tuple[float, float]]:
     return [(step, value) for step, value in values if value is not None]
 
 
-def _entries(statuses: Collection[str]) -> "list[Scatter]":
+def _entries(statuses: Collection[str]) -> list[Scatter]:
     """Return a legend of the marks that end the lines, by status; a click hides them."""
     return [
         trace(
@@ -179,26 +175,6 @@ def _entries(statuses: Collection[str]) -> "list[Scatter]":
         )
         for status in STATUSES
         if status in statuses
-    ]
-
-
-def _forecast_traces(trial: Trial, forecast: CurveForecast | None, legend: bool) -> "list[Scatter]":
-    if forecast is None:
-        return []
-    colour, steps = style.STATUS[trial.status], forecast.steps.tolist()
-    low, high = forecast.low.tolist(), forecast.high.tolist()
-    return [
-        *style.band(steps, low, high, style.rgba(colour, 0.15), meta={"band": trial.id}),
-        trace(
-            zip(steps, forecast.mean.tolist(), strict=True),
-            "lines",
-            line={"color": colour, "dash": "dash", "width": 1.5},
-            name="predicted",
-            legendgroup="predicted",
-            showlegend=legend,
-            meta={"forecast": trial.id},
-            hovertemplate=f"trial {trial.id}: %{{y:.4g}} expected at %{{x:.4g}}<extra></extra>",
-        ),
     ]
 
 
@@ -218,11 +194,9 @@ SYMBOLS = {
 }
 
 
-def rungs(study: Study) -> "Figure":
+def rungs(study: Study) -> Figure:
     """Return one line per trial over time, from its start through its reports, with the granted
     budgets as rungs and a marker for its status."""
-    from plotly.graph_objects import Figure
-
     history = study.history
     shown = sorted(history.trials, key=lambda t: (-t.budget, -t.id))[:MAX_RUNG_TRIALS]
     shown.sort(key=lambda trial: trial.id)
@@ -236,39 +210,34 @@ def rungs(study: Study) -> "Figure":
         # None between two trials ends the line of the first.
         joined = [point for line in lines for point in (*line, (None, None))]
         thin = {"line": {"color": style.STATUS[status], "width": 1}, "hoverinfo": "skip"}
-        picture.add_trace(trace(joined, "lines", legendgroup=status, showlegend=False, **thin))
-        picture.add_trace(
-            trace(
-                [line[-1] for line in lines],
-                "markers",
-                marker={"color": style.STATUS[status], "symbol": SYMBOLS[status], "size": 9},
-                name=f"{status} ({len(group)})",
-                legendgroup=status,
-                meta={"trials": True},
-                customdata=[trial.id for trial in group],
-                hovertemplate=f"trial %{{customdata}}, {status} at %{{y}}<extra></extra>",
-            )
+        ends = trace(
+            [line[-1] for line in lines],
+            "markers",
+            marker={"color": style.STATUS[status], "symbol": SYMBOLS[status], "size": 9},
+            name=f"{status} ({len(group)})",
+            legendgroup=status,
+            meta={"trials": True},
+            customdata=[trial.id for trial in group],
+            hovertemplate=f"trial %{{customdata}}, {status} at %{{y}}<extra></extra>",
         )
-    return _finished(picture, history, len(shown))
-
-
-def _line(trial: Trial, began: float) -> list[tuple[float, float]]:
-    assert trial.started is not None
-    start = (trial.started - began, 0.0)
-    return [start, *((point.time - began, point.step) for point in trial.curve)]
-
-
-def _finished(picture: "Figure", history: History, shown: int) -> "Figure":
+        paths = trace(joined, "lines", legendgroup=status, showlegend=False, **thin)
+        picture.add_traces([paths, ends])
     problem, rows = history.problem, rung_counts(history)
     unit = "" if problem.budget is None else f" ({unmarked(problem.budget.units)})"
     picture.update_xaxes(title_text="time since the start (seconds)")
-    picture.update_yaxes(title_text=f"budget{unit}", rangemode="tozero")
-    picture.update_yaxes(tickvals=_apart([row["budget"] for row in rows]))
+    ticks = _apart([row["budget"] for row in rows])
+    picture.update_yaxes(title_text=f"budget{unit}", rangemode="tozero", tickvals=ticks)
     reached = "; ".join(f"{row['reached']} trials reached {row['budget']:g}" for row in rows)
     count = len(history.trials)
-    part = "" if shown == count else f", {shown} of {count} trials shown"
+    part = "" if len(shown) == count else f", {len(shown)} of {count} trials shown"
     words = f"{reached or 'No trial has started'}{part}."
     return figure(picture, "Rungs over time", words)
+
+
+def _line(trial: Trial, began: float) -> list[tuple[float, float]]:
+    """Return (time, step) of a trial that was started, from its start through its reports."""
+    start = ((trial.started or began) - began, 0.0)
+    return [start, *((point.time - began, point.step) for point in trial.curve)]
 
 
 def _apart(levels: Sequence[float]) -> list[float]:
@@ -317,23 +286,16 @@ MAX_METRICS = 12
 
 def metrics(
     study: Study, trials: Sequence[int] | None = None, columns: int = 3, *, log: bool = False
-) -> "Figure":
+) -> Figure:
     """Return one panel per reported metric; limits of constraints are dashed. ``log`` makes the axes
     of metrics with positive values logarithmic."""
-    from plotly.subplots import make_subplots
-
     history = study.history
     names = reported_metrics(history)[:MAX_METRICS]
     specs = style.panel_grid(len(names), columns)
     lines = len(specs)
-    picture = make_subplots(
-        rows=lines,
-        cols=len(specs[0]),
-        specs=specs,
-        subplot_titles=[unmarked(name, 30) for name in names],
-        vertical_spacing=0.26 / lines,
-        horizontal_spacing=0.18 / len(specs[0]),
-    )
+    titles = [unmarked(name, 30) for name in names]
+    spacing = {"vertical_spacing": 0.26 / lines, "horizontal_spacing": 0.18 / len(specs[0])}
+    picture = style.panels(specs, subplot_titles=titles, **spacing)
     problem = history.problem
     most = MAX_METRIC_LINES if problem.budget else MAX_METRIC_DOTS
     shown = style.chosen_trials(history, trials, most)
@@ -398,7 +360,7 @@ def metric_limits(rule: Constraint | None) -> list[float]:
     return [rule.value - rule.tolerance, rule.value + rule.tolerance]
 
 
-def add_limits(picture: "Figure", rule: Constraint | None, **where: int) -> list[float]:
+def add_limits(picture: Figure, rule: Constraint | None, **where: int) -> list[float]:
     """Draw the limits of a constraint as dashed lines and return them."""
     limits, line = metric_limits(rule), {"color": style.FAILED, "dash": "dash", "width": 1.5}
     for limit in limits:
@@ -406,7 +368,7 @@ def add_limits(picture: "Figure", rule: Constraint | None, **where: int) -> list
     return limits
 
 
-def _metric_traces(history: History, name: str, shown: Sequence[Trial]) -> "list[Scatter]":
+def _metric_traces(history: History, name: str, shown: Sequence[Trial]) -> list[Scatter]:
     """Return the curves of a metric, or without budgets the last value of each trial."""
     colours = style.line_colours(history, shown)
     if history.problem.budget is None:

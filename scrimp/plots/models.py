@@ -4,8 +4,8 @@ where the method has one, the acquisition.
     scrimp.plots.surrogate(study, "lr")                 # the model now
     scrimp.plots.surrogate(study, "lr", iteration=3)    # as it was when trial 3 was chosen
 
-`belief_of` is what a decision used: the models and the acquisition of a study whose method is a
-Gaussian process. `landscape_of` models the effect of the parameters on losses at one budget,
+If the method is a Gaussian process, `surrogate` shows the models and the acquisition that a decision
+used. `landscape_of` models the effect of the parameters on losses at one budget,
 because losses after 1 and after 81 epochs answer different questions. That budget is the largest
 one that three quarters of the trials reached: few trials get further, and only good ones. Losses
 are standardised and diverged ones capped.
@@ -13,10 +13,11 @@ are standardised and diverged ones capped.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from plotly.graph_objects import Figure
+from plotly.subplots import make_subplots
 
 from scrimp.encoding.encoding import Encoding, encoding_of
 from scrimp.errors import ScrimpError, StudyError
@@ -37,10 +38,6 @@ from scrimp.surrogates.forecast import ForecastColumn, column_of
 from scrimp.surrogates.surrogate import Data, FittedSurrogate
 from scrimp.threads import one_thread
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
-
 CURVE_POINTS = 201
 MAX_OBSERVATION_DOTS = 1000
 ACQUISITION_DEPTH = 25.0
@@ -54,7 +51,7 @@ def surrogate(
     iteration: int | None = None,
     *,
     metric: str | None = None,
-) -> "Figure":
+) -> Figure:
     """Return the model of a metric (default: the first) along ``parameter`` (default: the first),
     with the others fixed at the best configuration, and the acquisition if the method has one.
 
@@ -62,24 +59,25 @@ def surrogate(
     """
     history, chosen = _as_it_was(study.history, iteration)
     _check(history)
-    metric = check_metric(history, metric)
+    metric, own = check_metric(history, metric), study.suggester
     given = None if parameter is None else [parameter]
     (parameter,) = style.check_parameters(history.problem.space, given, 1)
-    belief = belief_of(study, history)
+    belief = None
+    if isinstance(own, BayesianSuggester):
+        belief = own.belief(history, history.rng("decide"))
     values, rows = _slice(history, parameter, metric)
-    column = _column(study, history, belief, rows, metric)
-    along = (parameter, values, rows)
-    if column is not None:
-        return _drawn(history, belief, column, along, chosen)
-    landscape = landscape_of(history, metric=metric)
-    natural = partial(np.multiply, style.metric_sign(history.problem, metric))
-    column = column_of(metric, landscape.model, rows, natural)
-    picture = _drawn(history, belief, column, along, chosen)
-    at = style.after_words(history.problem, landscape.budget)
-    picture.layout.meta["alternative"] += (
-        f" The model is a plain Gaussian process of {unmarked(metric)}{at}, fitted for this picture;"
-        f" {unmarked(study.method)} has none of its own."
-    )
+    column, remark = _column(study, history, belief, rows, metric), ""
+    if column is None:
+        landscape = landscape_of(history, metric=metric)
+        natural = partial(np.multiply, style.metric_sign(history.problem, metric))
+        column = column_of(metric, landscape.model, rows, natural)
+        at = style.after_words(history.problem, landscape.budget)
+        remark = (
+            f" The model is a plain Gaussian process of {unmarked(metric)}{at}, fitted for this picture;"
+            f" {unmarked(study.method)} has none of its own."
+        )
+    picture = _drawn(history, belief, column, (parameter, values, rows), chosen)
+    picture.layout.meta["alternative"] += remark
     return picture
 
 
@@ -137,9 +135,7 @@ def _drawn(
     column: ForecastColumn,
     along: tuple[str, list[Scalar], np.ndarray],
     chosen: Trial | None,
-) -> "Figure":
-    from plotly.subplots import make_subplots
-
+) -> Figure:
     problem, metric, (parameter, values, _) = history.problem, column.name, along
     shape = {"rows": 1} if belief is None else {"rows": 2, "row_heights": [0.68, 0.32]}
     picture = make_subplots(**shape, cols=1, shared_xaxes=True, vertical_spacing=0.06)
@@ -174,7 +170,7 @@ def _drawn(
 
 
 def _add_acquisition(
-    picture: "Figure", belief: Belief, along: tuple[str, list[Scalar], np.ndarray]
+    picture: Figure, belief: Belief, along: tuple[str, list[Scalar], np.ndarray]
 ) -> str:
     """Draw the acquisition of the next decision, and return a phrase about its maximum."""
     parameter, values, rows = along
@@ -214,14 +210,6 @@ class Landscape:
         chosen = [np.sort(rng.choice(len(self.data), size, replace=False)) for _ in range(count)]
         surrogate = loss_model(self.encoding.columns, LANDSCAPE_MODEL)
         return [surrogate.restore(self.data.select(rows), self.model.state) for rows in chosen]
-
-
-def belief_of(study: Study, history: History) -> Belief | None:
-    """Return the models and the acquisition of the study's method; None if it decides by others."""
-    own = study.suggester
-    if not isinstance(own, BayesianSuggester):
-        return None
-    return own.belief(history, history.rng("decide"))
 
 
 def landscape_of(

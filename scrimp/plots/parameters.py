@@ -11,10 +11,11 @@ for Assessing Hyperparameter Importance, 2014).
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
+from plotly.graph_objects import Bar, Contour, Figure, Heatmap, Scatter
 
 from scrimp.checks import is_number
 from scrimp.encoding.encoding import Encoding
@@ -32,10 +33,6 @@ from scrimp.study.study import Study
 from scrimp.study_log.history import History
 from scrimp.study_log.trial import Trial
 from scrimp.threads import one_thread
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure, Scatter
-
 
 MAX_SLICE_DOTS = 1000
 
@@ -57,22 +54,14 @@ def slice(
     *,
     metric: str | None = None,
     log: bool = False,
-) -> "Figure":
+) -> Figure:
     """Return one panel per parameter; trials without the parameter are left out of its panel.
     ``metric`` shows another reported metric."""
-    from plotly.subplots import make_subplots
-
     history = study.history
     problem, space, metric = history.problem, history.problem.space, check_metric(history, metric)
     names = style.check_parameters(space, parameters, MAX_PANELS)
     specs = style.panel_grid(len(names), columns)
-    picture = make_subplots(
-        rows=len(specs),
-        cols=len(specs[0]),
-        specs=specs,
-        shared_yaxes=True,
-        vertical_spacing=0.32 / len(specs),
-    )
+    picture = style.panels(specs, shared_yaxes=True, vertical_spacing=0.32 / len(specs))
     known = style.with_value(history, metric)
     shown = style.shown_trials(history, known, MAX_SLICE_DOTS, metric)
     heights = {trial.id: style.last_value(problem, trial, metric) for trial in known}
@@ -130,11 +119,9 @@ MAX_CONTOUR_DOTS = 500
 @one_thread()
 def contour(
     study: Study, x: str | None = None, y: str | None = None, *, metric: str | None = None
-) -> "Figure":
+) -> Figure:
     """Return the posterior mean of the metric over ``x`` and ``y`` (default: the first two numeric
     parameters), and the trials. ``metric`` shows another reported metric."""
-    from plotly.graph_objects import Contour, Figure, Heatmap
-
     history = study.history
     problem, space, metric = history.problem, history.problem.space, check_metric(history, metric)
     first, second = pair_of(space, x, y)
@@ -173,7 +160,7 @@ def contour(
 
 def _trial_marks(
     history: History, there: list[Trial], names: tuple[str, str], metric: str
-) -> "list[Scatter]":
+) -> list[Scatter]:
     """Return the trials that have both parameters, and the best of them."""
 
     def placed(trials: list[Trial]) -> list[tuple[Trial, Scalar, Scalar]]:
@@ -244,7 +231,7 @@ ABSENT = "n/a"
 
 def parallel(
     study: Study, parameters: Sequence[str] | None = None, *, metric: str | None = None
-) -> "Figure":
+) -> Figure:
     """Return one axis per parameter and one for the metric, with lines coloured by value. A missing
     conditional parameter is drawn at a place of its own below the others. ``metric`` shows another
     reported metric."""
@@ -272,20 +259,19 @@ def parallel(
         "cmin": ends[0],
         "cmax": ends[1],
     }
-    picture = style.parallel_axes(axes, line)
     listed = ", ".join(unmarked(name) for name in names)
     part = "" if len(shown) == len(known) else f"{len(shown)} of "
     words = f"{part}{len(known)} trials as lines through {listed} and {unmarked(metric)}; gold is"
     words += " better. A range brushed on an axis filters the table of trials."
     beyond = sum(not ends[0] <= value <= ends[1] for value in values)
     words += f" {beyond} values beyond {ends[sign > 0]:.3g} are drawn at the end." if beyond else ""
-    figure(picture, "Parallel coordinates", words)
+    picture = style.parallel_axes(axes, line, "Parallel coordinates", words)
     own = {"name": "last" if metric == problem.metric else metric}
     if beyond:
         own["open"] = "high" if sign > 0 else "low"
     described = [_described(name, problem.space[name]) for name in names]
     picture.layout.meta["axes"] = [*described, own]
-    return picture.update_layout(margin={"l": 80, "r": 40, "t": 100, "b": 40})
+    return picture
 
 
 def _described(name: str, parameter: Parameter) -> dict[str, object]:
@@ -298,8 +284,7 @@ def _described(name: str, parameter: Parameter) -> dict[str, object]:
 def _axis(name: str, parameter: Parameter, trials: Sequence[Trial]) -> dict[str, object]:
     """Return one axis: numbers (logarithms for log parameters) or positions of choices, with ticks."""
     given = [trial.config.get(name) if name in trial.config else ABSENT for trial in trials]
-    if style.is_numeric(parameter):
-        assert isinstance(parameter, Float | Int)
+    if isinstance(parameter, Float | Int):
         places, ticks = _numeric(parameter, given)
     else:
         choices = list(parameter.grid or ())
@@ -311,13 +296,9 @@ def _axis(name: str, parameter: Parameter, trials: Sequence[Trial]) -> dict[str,
         ticks = {float(place): unmarked(choice, 20) for place, choice in enumerate(choices)}
         if ABSENT in given:
             ticks[-1.0] = ABSENT
-    return {
-        "label": unmarked(name, 24),
-        "values": places,
-        "tickvals": list(ticks),
-        "ticktext": list(ticks.values()),
-        "range": [min(ticks, default=0.0), max(ticks, default=1.0)],
-    }
+    ends = [min(ticks, default=0.0), max(ticks, default=1.0)]
+    axis = {"tickvals": list(ticks), "ticktext": list(ticks.values()), "range": ends}
+    return {"label": unmarked(name, 24), "values": places, **axis}
 
 
 def _numeric(
@@ -363,15 +344,13 @@ INTERACTIONS = "interactions"
 
 
 @one_thread()
-def importance(study: Study, budget: float | None = None, *, metric: str | None = None) -> "Figure":
+def importance(study: Study, budget: float | None = None, *, metric: str | None = None) -> Figure:
     """Return a bar per parameter: the share of the variance it explains alone. The rest is
     interactions.
 
     ``budget``: the training after which losses are compared; by default the largest budget that
     three quarters of the trials reached. ``metric`` is the first one unless another is given.
     """
-    from plotly.graph_objects import Bar, Figure
-
     history = study.history
     chosen = check_metric(history, metric)
     landscape = landscape_of(history, budget, chosen)
@@ -379,17 +358,17 @@ def importance(study: Study, budget: float | None = None, *, metric: str | None 
     alone = [name for name in shares if name != INTERACTIONS]
     alone.sort(key=lambda name: shares[name][0])
     names = [INTERACTIONS, *alone]
-    middle = [shares[name][0] for name in names]
+    middle, low, high = np.array([shares[name] for name in names]).T
     spread = {
         "type": "data",
         "symmetric": False,
-        "array": [max(shares[name][2] - shares[name][0], 0.0) for name in names],
-        "arrayminus": [max(shares[name][0] - shares[name][1], 0.0) for name in names],
+        "array": np.maximum(high - middle, 0.0).tolist(),
+        "arrayminus": np.maximum(middle - low, 0.0).tolist(),
         "color": style.MUTED,
     }
     bars = Bar(
         orientation="h",
-        x=middle,
+        x=middle.tolist(),
         y=[unmarked(name) for name in names],
         error_x=spread,
         marker={"color": [style.MUTED, *([style.LINE] * len(alone))]},

@@ -10,10 +10,12 @@ Steps show the front after a quarter, a half and three quarters of the reports: 
 to the right of a step (for minimized metrics) was dominated by then.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import cast
 
 import numpy as np
+from plotly.graph_objects import Figure, Scatter
 
 from scrimp.errors import StudyError
 from scrimp.fronts.dominance import attained
@@ -28,10 +30,6 @@ from scrimp.study_log.problem import Problem, dominates
 from scrimp.study_log.standings import Front, with_report
 from scrimp.study_log.trial import Observation, Trial
 
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure, Scatter
-
-
 MAX_DOMINATED = 2000
 """Dominated reports shown at most; the front is never thinned."""
 
@@ -41,17 +39,13 @@ STAGE_SHARES = (0.25, 0.5, 0.75)
 Pair = tuple[Trial, Observation]
 
 
-def front(
-    study: Study, x: str | None = None, y: str | None = None, *, log: bool = False
-) -> "Figure":
+def front(study: Study, x: str | None = None, y: str | None = None, *, log: bool = False) -> Figure:
     """Return reports as dots over two metrics (default: the first two): on the front, dominated or
     infeasible, with the knee and earlier fronts as steps. ``log`` makes both axes logarithmic."""
-    from plotly.graph_objects import Figure
-
     history = study.history
     problem = several_metrics(history, "front")
     across, up = chosen_metrics(problem, x, y)
-    known = [(trial, point) for trial in history.trials for point in trial.curve]
+    known = _reports(history)
     best = {(trial.id, point.step) for trial, point in history.front}
     groups: dict[str, list[Pair]] = {"infeasible": [], "dominated": [], "front": []}
     for trial, point in known:
@@ -69,13 +63,11 @@ def front(
         picture.add_trace(_dots(history, "knee", [knee], across, up))
     outside = ""
     for metric, update in ((across, picture.update_xaxes), (up, picture.update_yaxes)):
-        values = {
-            name: [float(point.metrics[metric] or 0.0) for _, point in pairs]
-            for name, pairs in groups.items()
-        }
-        sign = style.metric_sign(problem, metric)
-        drawn = [value for group in values.values() for value in group]
-        axis, beyond = style.value_axis(drawn, sign, log, kept=values["front"])
+        values = [
+            [float(point.metrics[metric] or 0.0) for _, point in pairs] for pairs in groups.values()
+        ]
+        sign, drawn = style.metric_sign(problem, metric), [*chain.from_iterable(values)]
+        axis, beyond = style.value_axis(drawn, sign, log, kept=values[-1])
         outside += beyond and f" {unmarked(metric)}:{beyond}"
         update(title_text=style.metric_title(problem, metric), **axis)
     words = f"{len(groups['front'])} reports on the front of {unmarked(across)} and {unmarked(up)}"
@@ -106,7 +98,7 @@ LOOKS = {
 }
 
 
-def _dots(history: History, name: str, pairs: Sequence[Pair], across: str, up: str) -> "Scatter":
+def _dots(history: History, name: str, pairs: Sequence[Pair], across: str, up: str) -> Scatter:
     """Return reports of one kind as dots with hover texts."""
     best = history.front
     return trace(
@@ -139,31 +131,32 @@ def _hover(history: History, best: Sequence[Pair], trial: Trial, point: Observat
 
 def _attained(
     history: History, reports: Sequence[Pair], across: str, up: str, share: float
-) -> "Scatter":
+) -> Scatter:
     """Return the front after the first part of the reports, as steps."""
-    problem = history.problem
-    places = problem.names.index(across), problem.names.index(up)
-    rows = {
-        (point.counted[places[0]], point.counted[places[1]])
+    signs = np.array([style.metric_sign(history.problem, name) for name in (across, up)])
+    surface = attained([_losses(reports, across, up, signs)], 1.0) * signs
+    color = style.rgba(style.LINE, 0.25 + 0.5 * share)
+    steps = _steps(surface, f"after {share:.0%}", color, 1, "dot")
+    return steps.update(mode="lines", hoverinfo="skip")
+
+
+def _losses(reports: Iterable[Pair], across: str, up: str, signs: Array) -> Array:
+    """Return the two metrics of every feasible report as losses (n, 2)."""
+    rows = [
+        (point.metrics[across], point.metrics[up])
         for _, point in reports
         if point.counted is not None and point.feasible
-    }
-    steps: list[tuple[float, float]] = []
-    for row in sorted(rows):
-        if not steps or row[1] < steps[-1][1]:
-            steps.append(row)
-    signs = np.array([style.metric_sign(problem, name) for name in (across, up)])
-    color = style.rgba(style.LINE, 0.25 + 0.5 * share)
-    surface = np.array(steps, dtype=float).reshape(-1, 2) * signs
-    steps_so_far = _steps(surface, f"after {share:.0%}", color, 1, "dot")
-    return steps_so_far.update(mode="lines", hoverinfo="skip")
+    ]
+    return np.array(rows, dtype=float).reshape(-1, 2) * signs
 
 
-def front_history(study: Study, over: Over = "trials") -> "Figure":
+def _reports(history: History) -> list[Pair]:
+    return [(trial, point) for trial in history.trials for point in trial.curve]
+
+
+def front_history(study: Study, over: Over = "trials") -> Figure:
     """Return the hypervolume of the front over trials, time or budget (``over``), measured from the
     study's reference point, or from a point just beyond today's front."""
-    from plotly.graph_objects import Figure
-
     history = study.history
     problem = several_metrics(history, "hypervolume")
     line = _growth(history, over)
@@ -200,11 +193,9 @@ def _growth(history: History, over: Over) -> list[tuple[float, float]]:
 LEVELS = {"best quarter": 0.25, "median": 0.5, "three quarters": 0.75}
 
 
-def attainment(*studies: Study, x: str | None = None, y: str | None = None) -> "Figure":
+def attainment(*studies: Study, x: str | None = None, y: str | None = None) -> Figure:
     """Return the surfaces that a quarter, a half and three quarters of the studies attain over two
     metrics (default: the first two), above the front of each study."""
-    from plotly.graph_objects import Figure
-
     if not studies:
         raise StudyError("attainment was given no study; give several runs of one problem")
     problem = several_metrics(studies[0].history, "attainment")
@@ -217,7 +208,7 @@ def attainment(*studies: Study, x: str | None = None, y: str | None = None) -> "
                 " directions; give repeated studies of one problem"
             )
     signs = np.array([style.metric_sign(problem, name) for name in (across, up)])
-    runs = [_losses(study, across, up, signs) for study in studies]
+    runs = [_losses(_reports(study.history), across, up, signs) for study in studies]
     if not any(map(len, runs)):
         raise StudyError("none of the studies has a report with all metrics yet")
     picture = Figure()
@@ -229,8 +220,8 @@ def attainment(*studies: Study, x: str | None = None, y: str | None = None) -> "
         color = style.LINE if strong else style.rgba(style.LINE, 0.6)
         surface = attained(runs, share) * signs
         picture.add_trace(_steps(surface, name, color, 3 if strong else 1, "solid"))
-    picture.data[-1].update(fill=None if len(picture.data[-1].x) == 0 else "tonexty")
-    picture.data[-1].update(fillcolor=style.rgba(style.LINE, 0.08))
+    filled = None if len(picture.data[-1].x) == 0 else "tonexty"
+    picture.data[-1].update(fill=filled, fillcolor=style.rgba(style.LINE, 0.08))
     picture.update_xaxes(title_text=style.metric_title(problem, across))
     picture.update_yaxes(title_text=style.metric_title(problem, up))
     title = f"Fronts of {unmarked(across)} and {unmarked(up)}, attained by {len(studies)} studies"
@@ -239,18 +230,7 @@ def attainment(*studies: Study, x: str | None = None, y: str | None = None) -> "
     return figure(picture, title, f"{title}; corners of the surfaces: {words}")
 
 
-def _losses(study: Study, across: str, up: str, signs: Array) -> Array:
-    """Return the two metrics of every feasible report as losses (n, 2)."""
-    rows = [
-        (point.metrics[across], point.metrics[up])
-        for trial in study.history.trials
-        for point in trial.curve
-        if point.counted is not None and point.feasible
-    ]
-    return np.array(rows, dtype=float).reshape(-1, 2) * signs
-
-
-def _steps(surface: Array, name: str, color: str, width: int, dash: str) -> "Scatter":
+def _steps(surface: Array, name: str, color: str, width: int, dash: str) -> Scatter:
     line = {"shape": "hv", "color": color, "width": width, "dash": dash}
     mode = "lines+markers" if len(surface) == 1 else "lines"
     return trace(surface.tolist(), mode, line=line, name=name)
@@ -260,7 +240,7 @@ MAX_DOMINATED_LINES = 1000
 """Lines of dominated trials shown at most."""
 
 
-def trade_offs(study: Study) -> "Figure":
+def trade_offs(study: Study) -> Figure:
     """Return one axis per metric with the better end at the top: the front in colour, the last
     reports of other trials in grey."""
     history = study.history
@@ -287,8 +267,7 @@ def trade_offs(study: Study) -> "Figure":
         "cmin": 0.0,
         "cmax": 1.0,
     }
-    picture = style.parallel_axes(axes, line)
     listed = ", ".join(unmarked(name) for name in problem.names)
     words = f"{len(front)} reports of the front and {len(others)} other trials as lines through"
-    figure(picture, "Metrics side by side", f"{words} {listed}; up is better on every axis")
-    return picture.update_layout(margin={"l": 80, "r": 40, "t": 100, "b": 40})
+    words += f" {listed}; up is better on every axis"
+    return style.parallel_axes(axes, line, "Metrics side by side", words)

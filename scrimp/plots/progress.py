@@ -8,11 +8,13 @@ of values) and `regret` (results of `scrimp bench`).
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypedDict, cast
+from typing import Literal, NamedTuple, TypedDict, cast
 
 import numpy as np
+from plotly.graph_objects import Figure, Scatter
 
 from scrimp.errors import StudyError, TableError
 from scrimp.plots import style
@@ -22,10 +24,6 @@ from scrimp.study.study import Study
 from scrimp.study_log.history import History
 from scrimp.study_log.messages import headline
 from scrimp.study_log.trial import Observation, Trial
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure, Scatter
-
 
 Over = Literal["trials", "time", "budget"]
 """The quantity along the x axis."""
@@ -44,14 +42,12 @@ MARKERS = {
 
 def history(
     study: Study, over: Over = "trials", *, metric: str | None = None, log: bool = False
-) -> "Figure":
+) -> Figure:
     """Return values of trials and the best feasible report so far, over trials, time or budget.
 
     ``metric`` shows another reported metric, with the limit of its constraint; ``log`` makes the
     value axis logarithmic.
     """
-    from plotly.graph_objects import Figure
-
     seen, problem = study.history, study.history.problem
     metric = check_metric(seen, metric)
     reports = placed_reports(seen, over)
@@ -62,22 +58,23 @@ def history(
         if (value := style.last_value(problem, trial, metric)) is not None
     ]
     dots = _dots(seen, known, metric)
-    picture = Figure(dots)
-    limits: list[float] = []
+    picture, title, limits = Figure(dots), unmarked(metric), list[float]()
     if metric == problem.metric:
         line = best_line(seen, reports)
         _add_best(picture, seen, over, line)
         heights = [y for group in dots for y in group.y] + [value for _, value, _ in line]
-        title, words = f"Best {unmarked(metric)}", _words(seen, line, len(known))
+        title, words = f"Best {title}", _words(seen, line, len(known))
     else:
         limits = add_limits(picture, problem.constraints.get(metric))
         heights = [value for _, _, value in known]
-        title, words = unmarked(metric), _other_words(metric, heights, limits)
+        bounds = " and ".join(f"{limit:g}" for limit in limits)
+        held = f" Dashed: its limit, {bounds}." if limits else ""
+        span = f", from {min(heights):.4g} to {max(heights):.4g}" if heights else ""
+        words = f"The last {title} of {len(heights)} trials{span}.{held}"
     sign = style.metric_sign(problem, metric)
     axis, outside = style.value_axis([*heights, *limits], sign, log, kept=limits)
     picture.update_xaxes(**x_axis(seen, over, (place for _, place, _ in known)))
-    y_title = {"text": style.metric_title(problem, metric)}
-    picture.update_layout(yaxis={"title": y_title, **axis})
+    picture.update_layout(yaxis={"title": {"text": style.metric_title(problem, metric)}, **axis})
     return figure(picture, f"{title} over {over}", words + outside)
 
 
@@ -120,24 +117,20 @@ def placed_reports(history: History, over: Over) -> list[tuple[float, Trial, Obs
     if over == "time":
         began = history.created.time
         return [(point.time - began, trial, point) for _, trial, point in in_order]
-    if over == "budget":
-        return list(_by_budget(in_order))
-    raise StudyError(f"over is {over!r}; it must be 'trials', 'time' or 'budget'")
-
-
-def _by_budget(
-    reports: list[tuple[float, Trial, Observation]],
-) -> Iterator[tuple[float, Trial, Observation]]:
-    """Yield each report at the total budget used by then."""
-    spent, used = 0.0, dict[int, float]()
-    for _, trial, point in reports:
-        spent += max(point.step - used.get(trial.id, 0.0), 0.0)
-        used[trial.id] = max(point.step, used.get(trial.id, 0.0))
-        yield spent, trial, point
+    if over != "budget":
+        raise StudyError(f"over is {over!r}; it must be 'trials', 'time' or 'budget'")
+    steps, used = [], defaultdict[int, float](float)
+    for _, trial, point in in_order:
+        steps.append(max(point.step - used[trial.id], 0.0))
+        used[trial.id] = max(point.step, used[trial.id])
+    return [
+        (spent, trial, point)
+        for spent, (_, trial, point) in zip(accumulate(steps), in_order, strict=True)
+    ]
 
 
 def _add_best(
-    picture: "Figure", history: History, over: Over, line: list[tuple[float, float, int]]
+    picture: Figure, history: History, over: Over, line: list[tuple[float, float, int]]
 ) -> None:
     """Add the failures, and the line of the best value so far."""
     failures = _failures(history, over)
@@ -175,38 +168,29 @@ def _words(history: History, line: list[tuple[float, float, int]], count: int) -
     return f"{words}.{thinned_out}"
 
 
-def _other_words(metric: str, values: Sequence[float], limits: Sequence[float]) -> str:
-    """Return the text alternative for another metric than the first."""
-    bounds = " and ".join(f"{limit:g}" for limit in limits)
-    held = f" Dashed: its limit, {bounds}." if limits else ""
-    span = f", from {min(values):.4g} to {max(values):.4g}" if values else ""
-    return f"The last {unmarked(metric)} of {len(values)} trials{span}.{held}"
-
-
 def _dots(
     history: History, known: Sequence[tuple[Trial, float, float]], metric: str
-) -> "list[Scatter]":
+) -> list[Scatter]:
     """Return trials as dots: fully trained, partly trained, and those that violate a constraint."""
     full, staged = history.problem.full_budget, history.problem.budget is not None
     groups: dict[str, list[tuple[Trial, float, float]]] = {name: [] for name in MARKERS}
     trials = [trial for trial, _, _ in known]
     shown = {trial.id for trial in style.sampled_trials(history, trials, MAX_POINTS, metric)}
     for trial, place, value in known:
-        if trial.id not in shown:
-            continue
-        held = trial.last is not None and trial.last.feasible
-        part = staged and trial.budget < full
-        name = "partly trained" if held and part else "trials" if held else BROKEN
-        groups[name].append((trial, place, value))
-    shown_as = {"trials": "fully trained"} if staged else {}
+        if trial.id in shown:
+            held = trial.last is not None and trial.last.feasible
+            part = staged and trial.budget < full
+            name = "partly trained" if held and part else "trials" if held else BROKEN
+            groups[name].append((trial, place, value))
+    whole = "fully trained" if staged else "trials"
     return [
-        style.trial_dots(group, shown_as.get(name, name), MARKERS[name])
+        style.trial_dots(group, whole if name == "trials" else name, MARKERS[name])
         for name, group in groups.items()
         if group
     ]
 
 
-def _failures(history: History, over: Over) -> "Scatter | None":
+def _failures(history: History, over: Over) -> Scatter | None:
     """Return crosses along the bottom where trials failed; None if there are none, and over budget,
     where failures have no place."""
     failed = [trial for trial in history.with_status("failed") if trial.value is None]
@@ -228,10 +212,8 @@ def _failures(history: History, over: Over) -> "Scatter | None":
     )
 
 
-def compare(*studies: Study, over: Over = "trials", log: bool = False) -> "Figure":
+def compare(*studies: Study, over: Over = "trials", log: bool = False) -> Figure:
     """Return the best value so far of several studies of one metric and direction, a line each."""
-    from plotly.graph_objects import Figure
-
     if not studies:
         raise StudyError("compare was given no study; give at least one")
     picture = Figure()
@@ -255,11 +237,9 @@ def compare(*studies: Study, over: Over = "trials", log: bool = False) -> "Figur
 MAX_STEPS = 500
 
 
-def edf(*studies: Study, log: bool = False) -> "Figure":
+def edf(*studies: Study, log: bool = False) -> Figure:
     """Return one step line per study: F(v), the share of its trials with a value of at most v (at
     least v for maximized metrics)."""
-    from plotly.graph_objects import Figure
-
     if not studies:
         raise StudyError("edf was given no study; give at least one")
     picture = Figure()
@@ -331,15 +311,19 @@ class RegretCurve(NamedTuple):
     of: str
 
 
-def regret(results: str | Path | Sequence[Mapping[str, object]]) -> "Figure":
+def regret(results: str | Path | Sequence[Mapping[str, object]]) -> Figure:
     """Return one line per method: mean regret over tasks and seeds, with a band that holds 80 % of
     the seeds, or with a single seed one standard error over tasks."""
-    from plotly.graph_objects import Figure
-
     if isinstance(results, str | Path):
         results = _read(Path(results))
     records = cast("list[_Run]", list(results))
-    axis = _axis(records)
+    for axis in AXES:
+        if records and all(axis in record and "regret" in record for record in records):
+            break
+    else:
+        raise TableError(
+            "these are not regrets over one axis; give a file that scrimp bench wrote, with one suite"
+        )
     curves = mean_regrets(records, axis)
     log = all(value > 0 for one in curves.values() for value in one.mean if np.isfinite(value))
     picture = Figure()
@@ -398,15 +382,6 @@ def _mean_regret(places: list[float], tasks: Sequence[Mapping[int, list[float]]]
         low, high = mean - error, mean + error
         of = "one standard error over tasks" if means[1:] else ""
     return RegretCurve(places, mean.tolist(), low.tolist(), high.tolist(), of)
-
-
-def _axis(records: Sequence[_Run]) -> str:
-    for axis in AXES:
-        if records and all(axis in record and "regret" in record for record in records):
-            return axis
-    raise TableError(
-        "these are not regrets over one axis; give a file that scrimp bench wrote, with one suite"
-    )
 
 
 def _read(path: Path) -> list[Mapping[str, object]]:

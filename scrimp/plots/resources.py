@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from plotly.graph_objects import Bar, Figure
 
 from scrimp.errors import StudyError
 from scrimp.json_values import Config, Scalar
@@ -25,12 +25,8 @@ from scrimp.plots.style import figure, short_value, unmarked
 from scrimp.space.parameter import Categorical
 from scrimp.space.parameter_contract import Parameter
 from scrimp.study.study import Study
-from scrimp.study_log.events import BudgetGranted, Decided, Ended, Event, Lost, Reported
+from scrimp.study_log.events import BudgetGranted, Decided, Ended, Lost, Reported
 from scrimp.study_log.history import History
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
 
 KINDS = {"started": style.MUTED, "resumed": style.LINE, "finished": style.STATUS["completed"]}
 """Stages of a configuration; nearly every finished one was resumed, and every resumed one started."""
@@ -65,14 +61,13 @@ def courses(history: History) -> list[Course]:
         if isinstance(event, BudgetGranted):
             grants.setdefault(event.trial, []).append(event)
     found = []
-    for trial in history.trials:
-        own = grants.get(trial.id, [])
-        if not own or not history.problem.space.contains(trial.config):
-            continue
-        more = [new.time - began for old, new in pairwise(own) if new.budget > old.budget]
-        done = trial.status == "completed" and trial.curve
-        ended = trial.curve[-1].time - began if done else None
-        found.append(Course(trial.config, trial.budget, own[0].time - began, tuple(more), ended))
+    for trial in style.fitting_trials(history, history.trials):
+        if own := grants.get(trial.id):
+            more = [new.time - began for old, new in pairwise(own) if new.budget > old.budget]
+            done = trial.status == "completed" and trial.curve
+            ended = trial.curve[-1].time - began if done else None
+            course = Course(trial.config, trial.budget, own[0].time - began, tuple(more), ended)
+            found.append(course)
     return found
 
 
@@ -90,21 +85,21 @@ def at_bounds(parameter: Parameter, values: Sequence[Scalar]) -> tuple[float, fl
     return float(((units <= low) | (units >= high)).mean()), uniform
 
 
-def spending(study: Study, parameters: Sequence[str] | None = None, columns: int = 4) -> "Figure":
+def spending(study: Study, parameters: Sequence[str] | None = None, columns: int = 4) -> Figure:
     """Return configurations over time and over budget, and below one panel per parameter."""
-    from plotly.subplots import make_subplots
-
     history = study.history
-    space = history.problem.space
+    space, found = history.problem.space, courses(history)
     names = style.check_parameters(space, parameters, MAX_PARAMETERS)
-    found = courses(history)
     specs = _panels(len(names), columns)
     lines, cells = len(specs), len(specs[0])
     places = style.panel_places(specs)
-    shares = {name: _share(space[name], name, found) for name in names}
+    shares = {
+        name: at_bounds(space[name], [one.config[name] for one in found if name in one.config])
+        for name in names
+    }
     titles = ("over time", "budget reached", *(_title(name, shares[name]) for name in names))
     spacing = {"vertical_spacing": 0.36 / lines, "horizontal_spacing": 0.24 / cells}
-    picture = make_subplots(rows=lines, cols=cells, specs=specs, subplot_titles=titles, **spacing)
+    picture = style.panels(specs, subplot_titles=titles, **spacing)
     _add_time(picture, found)
     _add_reach(picture, found, history, places[1])
     for where, name in zip(places[2:], names, strict=True):
@@ -117,7 +112,7 @@ def spending(study: Study, parameters: Sequence[str] | None = None, columns: int
     return drawn.update_layout(margin_t=104, legend_y=1.0 + 0.12 / lines)
 
 
-def _panels(parameters: int, columns: int) -> "list[list[dict[str, int] | None]]":
+def _panels(parameters: int, columns: int) -> style.Grid:
     """Return the grid: two panels, side by side if there are columns, above those of parameters."""
     above, below = style.panel_grid(2, min(columns, 2)), style.panel_grid(parameters, columns)
     cells = math.lcm(len(above[0]), len(below[0]))
@@ -140,16 +135,14 @@ def _counts(found: Sequence[Course]) -> dict[str, list[Course]]:
 
 
 def _bar(
-    picture: "Figure", kind: str, x: ArrayLike, y: ArrayLike, where: tuple[int, int], **more: object
+    picture: Figure, kind: str, x: ArrayLike, y: ArrayLike, where: tuple[int, int], **more: object
 ) -> None:
-    from plotly.graph_objects import Bar
-
     settings = {"marker": {"color": KINDS[kind], "line": {"width": 0}}, "legendgroup": kind, **more}
     shown = where == (1, 1)
     picture.add_trace(Bar(x=x, y=y, name=kind, showlegend=shown, **settings), *where)
 
 
-def _add_time(picture: "Figure", found: Sequence[Course]) -> None:
+def _add_time(picture: Figure, found: Sequence[Course]) -> None:
     """Add stacked counts of starts and ends over time."""
     times = {
         "started": [course.started for course in found],
@@ -168,7 +161,7 @@ def _add_time(picture: "Figure", found: Sequence[Course]) -> None:
 
 
 def _add_reach(
-    picture: "Figure", found: Sequence[Course], history: History, where: tuple[int, int]
+    picture: Figure, found: Sequence[Course], history: History, where: tuple[int, int]
 ) -> None:
     """Add the number of configurations by budget reached."""
     reached, count = np.unique([course.budget for course in found], return_counts=True)
@@ -189,7 +182,7 @@ def _add_reach(
 
 
 def _add_parameter(
-    picture: "Figure",
+    picture: Figure,
     parameter: Parameter,
     name: str,
     found: Sequence[Course],
@@ -229,10 +222,6 @@ def _edges(parameter: Parameter, listed: bool) -> NDArray[np.float64]:
     return np.concatenate([[places[0] - reach], inner, [places[-1] + reach]])
 
 
-def _share(parameter: Parameter, name: str, found: Sequence[Course]) -> tuple[float, float] | None:
-    return at_bounds(parameter, [course.config[name] for course in found if name in course.config])
-
-
 def _title(name: str, share: tuple[float, float] | None) -> str:
     near = "" if share is None else f": {share[0]:.0%} at bounds (uniform {share[1]:.0%})"
     return unmarked(name, 24) + near
@@ -263,31 +252,26 @@ class Stretch:
     status: str
 
 
-def timeline(study: Study) -> "Figure":
+def timeline(study: Study) -> Figure:
     """Return one lane per worker and parallel slot, with one bar per grant."""
-    from plotly.graph_objects import Bar, Figure
-
     history = study.history
     found = stretches(history)
     shown = _lanes(found[-MAX_STRETCHES:])
     picture, duration = Figure(), "after %{customdata[1]:.1f} s"
     for status, colour in style.STATUS.items():
-        bars = [(lane, stretch) for lane, stretch in shown if stretch.status == status]
-        if not bars:
-            continue
-        picture.add_trace(
-            Bar(
-                orientation="h",
-                y=[lane for lane, _ in bars],
-                base=[stretch.begin for _, stretch in bars],
-                x=[stretch.end - stretch.begin for _, stretch in bars],
-                marker={"color": colour, "line": {"width": 0.5, "color": "rgba(255,255,255,0.6)"}},
-                name=status,
-                meta={"trials": True},
-                customdata=[[stretch.trial, stretch.end - stretch.begin] for _, stretch in bars],
-                hovertemplate=f"trial %{{customdata[0]}}, {status} {duration}<extra></extra>",
-            )
+        own = [(lane, stretch) for lane, stretch in shown if stretch.status == status]
+        bars = Bar(
+            orientation="h",
+            y=[lane for lane, _ in own],
+            base=[stretch.begin for _, stretch in own],
+            x=[stretch.end - stretch.begin for _, stretch in own],
+            marker={"color": colour, "line": {"width": 0.5, "color": "rgba(255,255,255,0.6)"}},
+            name=status,
+            meta={"trials": True},
+            customdata=[[stretch.trial, stretch.end - stretch.begin] for _, stretch in own],
+            hovertemplate=f"trial %{{customdata[0]}}, {status} {duration}<extra></extra>",
         )
+        picture.add_traces([bars] if own else [])
     lanes = sorted({lane for lane, _ in shown}, reverse=True)
     picture.update_layout(barmode="overlay", height=max(320, 190 + 26 * len(lanes)))
     picture.update_xaxes(title_text="time since the start (seconds)")
@@ -306,36 +290,38 @@ def stretches(history: History) -> list[Stretch]:
     """Return every grant with the time its trial paused, ended or was lost (or now), in seconds since
     the study began."""
     began, now = history.created.time, history.time
+    full = history.problem.full_budget
     open_: dict[int, BudgetGranted] = {}
     found: list[Stretch] = []
+
+    def close(number: int, time: float, status: str) -> None:
+        if not status:
+            return
+        grant = open_.pop(number)
+        begin = grant.time - began
+        end = max(time - began, begin)
+        found.append(Stretch(number, grant.worker or BY_HAND, begin, end, status))
+
     for event in history.events:
         if isinstance(event, BudgetGranted):
             open_[event.trial] = event
-        elif isinstance(event, Reported | Ended | Lost) and event.trial in open_:
-            status = _outcome(event, open_[event.trial], history.problem.full_budget)
-            if status:
-                grant = open_.pop(event.trial)
-                found.append(_stretch(grant, event.time - began, status, began))
-    for number, grant in open_.items():
-        found.append(_stretch(grant, now - began, history.trials[number].status, began))
+        elif isinstance(event, Reported | Ended | Lost) and (grant := open_.get(event.trial)):
+            close(event.trial, event.time, _outcome(event, grant, full))
+    for number in list(open_):
+        close(number, now, history.trials[number].status)
     return found
 
 
-def _outcome(event: Event, grant: BudgetGranted, full: float) -> str:
+def _outcome(event: Reported | Ended | Lost, grant: BudgetGranted, full: float) -> str:
     """Return the status in which this event leaves its trial; empty while it runs."""
+    if event.attempt < grant.attempt:
+        return ""
     match event:
-        case Ended() if event.attempt >= grant.attempt:
+        case Ended():
             return event.status
-        case Lost() if event.attempt >= grant.attempt:
+        case Lost():
             return "stale"
-        case Reported() if event.attempt >= grant.attempt and event.step >= grant.budget:
-            return "completed" if event.step >= full else "paused"
-    return ""
-
-
-def _stretch(grant: BudgetGranted, end: float, status: str, began: float) -> Stretch:
-    begin = grant.time - began
-    return Stretch(grant.trial, grant.worker or BY_HAND, begin, max(end, begin), status)
+    return "" if event.step < grant.budget else "completed" if event.step >= full else "paused"
 
 
 def _lanes(found: Iterable[Stretch]) -> list[tuple[str, Stretch]]:
@@ -357,11 +343,9 @@ MAX_SOURCE_COLOURS = 7
 """Past studies with a colour of their own: those with most weight."""
 
 
-def source_weights(study: Study) -> "Figure":
+def source_weights(study: Study) -> Figure:
     """Return the weights of the past studies and of the study itself as a bar for each decision that
     recorded them; past studies of little weight are joined."""
-    from plotly.graph_objects import Bar, Figure
-
     recorded = recorded_weights(study.history)
     if not recorded:
         raise StudyError(

@@ -1,18 +1,17 @@
-"""Pictures of a checkpoint selection: evaluated cells, predicted scores, confidence, correlations.
+"""Pictures of a checkpoint selection: evaluated cells, predicted scores, confidence, correlations; of
+one by question: survivors, scores, tasks that discriminate, answers saved.
 
-scrimp.plots.selection_grid(selection)
 scrimp.plots.selection_curve(selection, tasks=["mmlu", "gsm8k"])
-scrimp.plots.selection_confidence(selection)
-scrimp.plots.selection_correlations(selection)
+scrimp.plots.selection_race(selection)
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from plotly.graph_objects import Bar, Figure, Heatmap, Scatter
+from plotly.subplots import make_subplots
 
 from scrimp.checkpoint_selection.cell_policy import (
     believed_means,
@@ -20,6 +19,16 @@ from scrimp.checkpoint_selection.cell_policy import (
     recommendation,
     score_table,
 )
+from scrimp.checkpoint_selection.posterior import posterior_of
+from scrimp.checkpoint_selection.question_policy import (
+    RaceFold,
+    is_race,
+    race_of,
+    recommend_race,
+    stated,
+)
+from scrimp.checkpoint_selection.question_race import QuestionRace
+from scrimp.checkpoint_selection.recommendation import Recommendation
 from scrimp.checkpoint_selection.score_table import Checkpoint, ScoreTable
 from scrimp.checkpoint_selection.selection import Selection
 from scrimp.errors import StudyError
@@ -28,12 +37,6 @@ from scrimp.plots.style import figure, trace, unmarked
 from scrimp.study_log.events import Decided
 from scrimp.study_log.history import History
 from scrimp.surrogates.surrogate import Array
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure, Scatter
-
-    from scrimp.checkpoint_selection.recommendation import Recommendation
-
 
 FIGURE_HEIGHT = 560
 """Height of the figures in pixels, alike so that two fill a row of the dashboard."""
@@ -48,7 +51,7 @@ class _Belief:
     """The score table, the answer, and the model's prediction of every cell and every mean."""
 
     table: ScoreTable
-    answer: "Recommendation"
+    answer: Recommendation
     cells: Array  # (K, J)
     means: Array  # (K,)
     spread: Array  # (K,), standard deviations of the means
@@ -62,38 +65,37 @@ class _Belief:
         return [unmarked(name) for name in names] if text else names
 
 
-def selection_grid(selection: Selection) -> "Figure":
+def selection_grid(selection: Selection) -> Figure:
     """Return checkpoints by tasks: the colour is the expected score relative to the task, dots are
     evaluated cells."""
-    from plotly.graph_objects import Figure, Heatmap
-
     history = selection.history
     belief = _belief(history)
     table, order = belief.table, belief.order
+    pending = sorted({table.cell(*cell) for cell in pending_cells(history)})
     # Higher is better, also for tasks that are minimized.
     centred = (belief.cells - belief.cells.mean(axis=0)) * np.sign(table.weights)
     shades = (centred / np.maximum(centred.std(axis=0), 1e-12))[order].T
     columns = [unmarked(str(label)) for label in belief.labels]
     rows = [unmarked(task) for task in table.tasks]
-    hover = "%{y} of checkpoint %{x}: %{customdata:.4g} expected<extra></extra>"
-    colours = {"colorscale": style.AREA, "zmid": 0.0}
-    colours |= {"colorbar": {"title": {"text": "relative to<br>the task"}}, "hovertemplate": hover}
-    expected = belief.cells[order].T
-    picture = Figure(Heatmap(z=shades, x=columns, y=rows, customdata=expected, **colours))
-    pending = np.zeros(table.shape, dtype=bool)
-    for cell in pending_cells(history):
-        pending[table.cell(*cell)] = True
+    map_of_scores = Heatmap(
+        z=shades,
+        x=columns,
+        y=rows,
+        zmid=0.0,
+        colorscale=style.AREA,
+        colorbar={"title": {"text": "relative to<br>the task"}},
+        customdata=belief.cells[order].T,
+        hovertemplate="%{y} of checkpoint %{x}: %{customdata:.4g} expected<extra></extra>",
+    )
     kinds = (
-        ("measured", table.seen, "circle", "#ffffff"),
-        ("failed", table.failed, "x", style.FAILED),
+        ("measured", np.argwhere(table.seen).tolist(), "circle", "#ffffff"),
+        ("failed", np.argwhere(table.failed).tolist(), "x", style.FAILED),
         ("under evaluation", pending, "circle", "rgba(255, 255, 255, 0.35)"),
     )
-    for name, mask, symbol, colour in kinds:
-        _add_cells(picture, belief, mask, name, {"symbol": symbol, "color": colour, "size": 7})
-    picture.update_xaxes(title_text="checkpoint", range=[-0.5, len(columns) - 0.5])
-    picture.update_yaxes(title_text="task", automargin=True, range=[-0.5, len(rows) - 0.5])
-    picture.update_xaxes(type="category", showgrid=False)
-    picture.update_yaxes(type="category", showgrid=False)
+    picture = Figure([map_of_scores, *(_cells(table, *kind) for kind in kinds if kind[1])])
+    axis = {"type": "category", "showgrid": False}
+    picture.update_xaxes(title_text="checkpoint", range=[-0.5, len(columns) - 0.5], **axis)
+    picture.update_yaxes(title_text="task", automargin=True, range=[-0.5, len(rows) - 0.5], **axis)
     picture.update_layout(height=max(FIGURE_HEIGHT, 200 + 18 * len(rows)), showlegend=True)
     done = int(table.seen.sum())
     title = f"{done} of {table.scores.size} cells evaluated"
@@ -101,34 +103,24 @@ def selection_grid(selection: Selection) -> "Figure":
     return figure(picture, title, f"{title}; {answer}. Brighter is better.")
 
 
-def _add_cells(
-    picture: "Figure",
-    belief: _Belief,
-    mask: NDArray[np.bool_],
-    name: str,
-    marker: dict[str, object],
-) -> None:
-    if not mask.any():
-        return
-    table = belief.table
-    cells = np.argwhere(mask).tolist()
-    picture.add_trace(
-        trace(
-            [(unmarked(str(table.checkpoints[k])), unmarked(table.tasks[j])) for k, j in cells],
-            "markers",
-            marker={**marker, "line": {"width": 1, "color": "rgba(0, 0, 0, 0.6)"}},
-            name=name,
-            customdata=[float(table.scores[row, column]) for row, column in cells],
-            hovertemplate=f"%{{y}} of checkpoint %{{x}}: {name} %{{customdata:.4g}}<extra></extra>",
-        )
+def _cells(
+    table: ScoreTable, name: str, cells: Sequence[tuple[int, int]], symbol: str, colour: str
+) -> Scatter:
+    """Return marks on cells (row, column) of the table."""
+    outline = {"width": 1, "color": "rgba(0, 0, 0, 0.6)"}
+    return trace(
+        [(unmarked(str(table.checkpoints[k])), unmarked(table.tasks[j])) for k, j in cells],
+        "markers",
+        marker={"symbol": symbol, "color": colour, "size": 7, "line": outline},
+        name=name,
+        customdata=[float(table.scores[row, column]) for row, column in cells],
+        hovertemplate=f"%{{y}} of checkpoint %{{x}}: {name} %{{customdata:.4g}}<extra></extra>",
     )
 
 
-def selection_curve(selection: Selection, tasks: Sequence[str] | None = None) -> "Figure":
+def selection_curve(selection: Selection, tasks: Sequence[str] | None = None) -> Figure:
     """Return the mean score of every checkpoint with a band of two standard deviations, and below it
     single tasks, all by default."""
-    from plotly.subplots import make_subplots
-
     belief = _belief(selection.history)
     table, order = belief.table, belief.order
     unknown = [task for task in tasks or () if task not in table.tasks]
@@ -167,7 +159,7 @@ def selection_curve(selection: Selection, tasks: Sequence[str] | None = None) ->
     return figure(picture, title, words).update_layout(legend=legend)
 
 
-def _task_traces(belief: _Belief, task: str, line: dict[str, object], mode: str) -> "list[Scatter]":
+def _task_traces(belief: _Belief, task: str, line: dict[str, object], mode: str) -> list[Scatter]:
     """Return the predicted scores of a task, and the measured ones."""
     table, order = belief.table, belief.order
     column, xs, name = table.tasks.index(task), belief.labels, unmarked(task)
@@ -185,11 +177,9 @@ def _task_traces(belief: _Belief, task: str, line: dict[str, object], mode: str)
     ]
 
 
-def selection_confidence(selection: Selection) -> "Figure":
+def selection_confidence(selection: Selection) -> Figure:
     """Return the probability that the answer is as good as the best, and its expected loss, over the
     number of evaluated cells."""
-    from plotly.subplots import make_subplots
-
     moments = _moments(selection.history)
     if not moments:
         raise StudyError(
@@ -220,7 +210,7 @@ def selection_confidence(selection: Selection) -> "Figure":
     return figure(picture, title, f"{title}; {loss}. Dotted: the answer changed.")
 
 
-def _moments(history: History) -> list[tuple[int, "Recommendation"]]:
+def _moments(history: History) -> list[tuple[int, Recommendation]]:
     """Return evaluated cells and the answer at some decisions and at the end, with a confidence."""
     ends = [event.seen for event in history.events if isinstance(event, Decided)]
     found: dict[int, Recommendation] = {}
@@ -235,8 +225,6 @@ def _moments(history: History) -> list[tuple[int, "Recommendation"]]:
 
 def _belief(history: History) -> _Belief:
     """Return the model's view of the scores so far; without a model or scores, the measured numbers."""
-    from scrimp.checkpoint_selection.posterior import posterior_of
-
     table, answer, means = score_table(history), recommendation(history), believed_means(history)
     steps = np.arange(table.shape[0]) if table.steps is None else table.steps
     order = np.argsort(steps, kind="stable").tolist()
@@ -249,14 +237,12 @@ def _belief(history: History) -> _Belief:
     return _Belief(table, answer, belief.mean, belief.average_mean, belief.average_std, order)
 
 
-def selection_correlations(selection: Selection, kernel: bool = False) -> "Figure":
+def selection_correlations(selection: Selection, kernel: bool = False) -> Figure:
     """Return the correlation of tasks over the checkpoints, as the model expects it, with similar
     tasks next to each other.
 
     ``kernel=True`` shows the fitted covariance alone, which for ``ei-icm`` is its K_t.
     """
-    from plotly.graph_objects import Figure, Heatmap
-
     matrix = selection.task_correlations(kernel=kernel)
     order = _together(matrix)
     names = [unmarked(selection.tasks[place]) for place in order]
@@ -299,3 +285,149 @@ def _together(matrix: Array) -> list[int]:
     """Return an order with similar tasks next to each other: by the first eigenvector."""
     _, vectors = np.linalg.eigh(matrix)
     return [int(place) for place in np.argsort(vectors[:, -1], kind="stable")]
+
+
+RACE_TICKS = [digit * 10**power for power in range(5) for digit in (1, 2, 5)]
+"""Numbers of checkpoints on the logarithmic axis; Plotly would write 20 as a bare 2."""
+
+
+def _race(selection: Selection) -> tuple[RaceFold, QuestionRace]:
+    """Return the race of a selection by question; `StudyError` without one or without answers."""
+    if not is_race(selection.history):
+        raise StudyError(
+            f"selection {selection.name!r} measures whole benchmarks; this figure is for selections by"
+            ' question, with tasks={"arc": 1172}'
+        )
+    fold, state = race_of(selection.history)
+    if not state.race.counts.any():
+        raise StudyError(
+            f"selection {selection.name!r} has no answers yet; ask and tell some first"
+        )
+    return fold, state.race
+
+
+def selection_race(selection: Selection) -> Figure:
+    """Return the number of checkpoints in the race over the answers asked, with those that left."""
+    fold, race = _race(selection)
+    steps, gone = _survivors(fold, race)
+    picture = Figure()
+    look = {"line": {"color": style.LINE, "shape": "hv"}, "name": "in the race"}
+    picture.add_trace(trace(steps, "lines", **look))
+    look = {"marker": {"color": style.MUTED, "size": 9, "symbol": "x"}, "name": "eliminated"}
+    look |= {"text": [names for _, _, names in gone], "hovertemplate": "%{text}<extra></extra>"}
+    picture.add_trace(trace([(x, y) for x, y, _ in gone], "markers", **look))
+    picture.update_xaxes(title_text="answers asked", rangemode="tozero")
+    picture.update_yaxes(title_text="checkpoints in the race", type="log", tickvals=RACE_TICKS)
+    picture.update_layout(height=FIGURE_HEIGHT)
+    leader = unmarked(fold.checkpoints[race.leader])
+    title = f"{len(race.alive)} of {len(fold.checkpoints)} checkpoints in the race, {leader} leads"
+    return figure(picture, title, f"{title}, after {int(race.counts.sum()):,} answers.")
+
+
+def _survivors(
+    fold: RaceFold, race: QuestionRace
+) -> tuple[list[tuple[int, int]], list[tuple[int, int, str]]]:
+    """Return answers and survivors after every round, and who left where."""
+    answers, steps, gone = 0, [(0, len(race.past_rounds[0].rows))], []
+    before = np.zeros(len(race.sizes), np.intp)
+    for number, each in enumerate(race.past_rounds):
+        done = np.minimum(race.counts[each.rows], each.upto)
+        answers += int((done - np.minimum(done, before)).sum())
+        before = each.upto
+        stay = race.past_rounds[min(number + 1, len(race.past_rounds) - 1)].rows
+        left = [unmarked(fold.checkpoints[row]) for row in each.rows if row not in stay]
+        steps.append((answers, len(stay)))
+        if left:
+            more = f" and {len(left) - 12} more" if len(left) > 12 else ""
+            gone.append((answers, len(stay), f"eliminated: {', '.join(left[:12])}{more}"))
+    return steps, gone
+
+
+def selection_scores(selection: Selection) -> Figure:
+    """Return the score of every checkpoint on common questions, with the 90 % interval of its
+    difference from those in the race."""
+    fold, race = _race(selection)
+    statement = stated(selection.history, fold, race)
+    sign = fold.signs[0] if len(set(fold.signs)) == 1 else 1.0
+    level = statement.score - statement.mean[statement.row]
+    spread = 1.645 * np.sqrt(np.maximum(np.diag(statement.covariance), 0.0))
+    asked = race.counts.sum(1)
+    picture = Figure()
+    out = np.setdiff1d(np.arange(len(asked)), race.alive)
+    colours = ((race.alive, style.LINE, "in the race"), (out, style.MUTED, "eliminated"))
+    for shown, colour, name in colours:
+        shown = shown[asked[shown] > 0]
+        points = [
+            (unmarked(fold.checkpoints[r]), sign * (level + statement.mean[r])) for r in shown
+        ]
+        look = {
+            "marker": {"color": colour, "size": 8},
+            "error_y": {"type": "data", "array": spread[shown], "color": colour, "thickness": 1},
+            "customdata": [int(asked[row]) for row in shown],
+            "hovertemplate": "%{x}: %{y:.4f} from %{customdata} answers<extra></extra>",
+        }
+        picture.add_trace(trace(points, "markers", name=name, **look))
+    star = {"color": style.ACCENT, "size": 13, "symbol": "star"}
+    leader = unmarked(fold.checkpoints[statement.row])
+    best = [(leader, sign * statement.score)]
+    picture.add_trace(trace(best, "markers", marker=star, name="answer"))
+    names = [unmarked(name) for name, count in zip(fold.checkpoints, asked, strict=True) if count]
+    picture.update_xaxes(title_text="checkpoint", type="category", categoryarray=names)
+    picture.update_yaxes(title_text="score")
+    picture.update_layout(height=FIGURE_HEIGHT)
+    low, high = sorted(sign * end for end in statement.interval)
+    title = f"{leader}: {sign * statement.score:.4f}, 90 % interval {low:.4f} to {high:.4f}"
+    sure = recommend_race(selection.history).sure_text
+    return figure(picture, title, f"{title}; {sure}. Bars: 90 % intervals on common questions.")
+
+
+def selection_tasks(selection: Selection) -> Figure:
+    """Return how much each task tells about the checkpoints: the spread of their scores beside the
+    noise of one answer, and the share of the answers it got."""
+    fold, race = _race(selection)
+    names = [unmarked(task) for task in fold.tasks]
+    first = race.past_rounds[0].rows
+    spread = []
+    for task in range(len(names)):
+        rows = first[race.counts[first, task] > 0]
+        count = int(race.counts[rows, task].min()) if len(rows) else 0
+        means = race.book.block(rows, task, count).mean(1) if count else np.zeros(1)
+        variance = means.var() - race.noise[task] / max(count, 1)
+        spread.append(float(np.sqrt(max(variance, 0.0))))
+    picture = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.09)
+    noise = np.sqrt(race.noise)
+    for name, values, colour in (
+        ("spread of the checkpoints", spread, style.SERIES[1]),
+        ("noise of one answer", noise, style.MUTED),
+    ):
+        picture.add_trace(Bar(x=names, y=values, name=name, marker={"color": colour}), 1, 1)
+    shares = 100.0 * race.counts.sum(0) / max(int(race.counts.sum()), 1)
+    bars = Bar(x=names, y=shares, name="share of answers", marker={"color": style.LINE})
+    picture.add_trace(bars, 2, 1)
+    picture.update_yaxes(title_text="score", row=1, col=1)
+    picture.update_yaxes(title_text="% of answers", row=2, col=1)
+    picture.update_xaxes(type="category", automargin=True)
+    picture.update_layout(height=FIGURE_HEIGHT)
+    ratio = np.array(spread) / np.maximum(noise, 1e-12)
+    most, least = names[int(ratio.argmax())], names[int(ratio.argmin())]
+    title = f"{most} discriminates most"
+    return figure(picture, title, f"{title}, {least} least, for one answer.")
+
+
+def selection_saved(selection: Selection) -> Figure:
+    """Return the answers asked and those saved, by checkpoint."""
+    fold, race = _race(selection)
+    names = [unmarked(name) for name in fold.checkpoints]
+    asked, total = race.counts.sum(1), int(race.sizes.sum())
+    picture = Figure()
+    for name, values, colour in (
+        ("asked", asked, style.LINE),
+        ("saved", total - asked, style.rgba(style.MUTED, 0.35)),
+    ):
+        picture.add_trace(Bar(x=names, y=values, name=name, marker={"color": colour}))
+    picture.update_layout(height=FIGURE_HEIGHT, barmode="stack")
+    picture.update_xaxes(title_text="checkpoint", type="category")
+    picture.update_yaxes(title_text="answers")
+    share = 100.0 * float(asked.sum()) / (total * len(names))
+    title = f"{100.0 - share:.3g} % of {total * len(names):,} answers saved"
+    return figure(picture, title, f"{title}; {int(asked.sum()):,} were asked.")

@@ -11,22 +11,21 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import nsmallest
 from html import escape
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
+from plotly.graph_objects import Figure, Parcoords, Scatter
+from plotly.subplots import make_subplots
 
 from scrimp.errors import StudyError
 from scrimp.json_values import Scalar
+from scrimp.plots.retyped_axes import RetypedAxes
 from scrimp.space.parameter import Float, Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Problem
 from scrimp.study_log.trial import Observation, Trial
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure, Scatter
-
 
 LINE = "#3b78c2"  # what a model believes
 BAND = "rgba(59, 120, 194, 0.22)"  # how sure it is
@@ -131,10 +130,8 @@ def shown_trials(history: History, trials: Sequence[Trial], most: int, metric: s
     return fitting_trials(history, sampled_trials(history, trials, most, metric))
 
 
-def figure(figure: "Figure", title: str, alternative: str) -> "Figure":
+def figure(figure: Figure, title: str, alternative: str) -> Figure:
     """Set the title, look and text alternative of a Plotly figure."""
-    from scrimp.plots.retyped_axes import RetypedAxes
-
     # The figure itself, whose panels refer to it, and not a copy.
     figure.__class__ = RetypedAxes
     figure.update_layout(
@@ -154,17 +151,15 @@ def figure(figure: "Figure", title: str, alternative: str) -> "Figure":
     return figure
 
 
-def trace(points: Iterable[tuple[object, object]], mode: str, **settings: object) -> "Scatter":
+def trace(points: Iterable[tuple[object, object]], mode: str, **settings: object) -> Scatter:
     """Return a Plotly trace through (x, y) pairs; ``mode`` is lines, markers or lines+markers."""
-    from plotly.graph_objects import Scatter
-
     pairs = list(points)
     return Scatter(x=[x for x, _ in pairs], y=[y for _, y in pairs], mode=mode, **settings)
 
 
 def trial_dots(
     points: Sequence[tuple[Trial, object, object]], name: str, marker: object, **settings: object
-) -> "Scatter":
+) -> Scatter:
     """Return (trial, x, y) as dots: hovering shows the configuration, a click opens the trial."""
     return trace(
         [(x, y) for _, x, y in points],
@@ -186,7 +181,7 @@ def band(
     high: Iterable[float],
     colour: str,
     **settings: object,
-) -> "list[Scatter]":
+) -> list[Scatter]:
     """Return the area between two lines as two traces; it has a legend entry if it has a name."""
     edge = {"line": {"width": 0}, "hoverinfo": "skip", "legendgroup": settings.get("legendgroup")}
     fill = {"fill": "tonexty", "fillcolor": colour, "showlegend": "name" in settings}
@@ -231,12 +226,14 @@ def after_words(problem: Problem, budget: float) -> str:
     return "" if problem.budget is None else f" after {unmarked(problem.budget.amount(budget))}"
 
 
-def parallel_axes(axes: list[dict[str, object]], line: dict[str, object]) -> "Figure":
+def parallel_axes(
+    axes: list[dict[str, object]], line: dict[str, object], title: str, alternative: str
+) -> Figure:
     """Return a figure of parallel coordinates."""
-    from plotly.graph_objects import Figure, Parcoords
-
     fonts = {"labelfont": {"color": TEXT, "size": 13}, "tickfont": {"color": TEXT, "size": 11}}
-    return Figure(Parcoords(dimensions=axes, line=line, **fonts))
+    picture = Figure(Parcoords(dimensions=axes, line=line, **fonts))
+    margin = {"l": 80, "r": 40, "t": 100, "b": 40}
+    return figure(picture, title, alternative).update_layout(margin=margin)
 
 
 def value_dimension(values: Sequence[float], sign: float) -> dict[str, object]:
@@ -282,13 +279,6 @@ def is_numeric(parameter: Parameter) -> bool:
     return isinstance(parameter, Float | Int)
 
 
-def axis_type(parameter: Parameter) -> str:
-    """Return Plotly's type of axis: log, linear or category."""
-    if not isinstance(parameter, Float | Int):
-        return "category"
-    return "log" if parameter.log else "linear"
-
-
 def labels(parameter: Parameter, values: Sequence[Scalar]) -> list[Scalar]:
     """Return the values as Plotly takes them: numbers, or plain texts."""
     return list(values) if is_numeric(parameter) else [unmarked(value, 30) for value in values]
@@ -309,9 +299,17 @@ def count_axis(places: Iterable[float]) -> dict[str, object]:
     return {"dtick": 1} if whole and max(known) - min(known) <= MAX_INTEGER_TICKS else {}
 
 
-def panel_grid(count: int, columns: int) -> "list[list[dict[str, int] | None]]":
-    """Return the ``specs`` of `make_subplots` for ``count`` panels in rows of about ``columns``; a
-    shorter last row is as wide as the others.
+Grid = list[list[dict[str, int] | None]]
+"""The ``specs`` of Plotly's `make_subplots`."""
+
+
+def panels(specs: Grid, **settings: object) -> Figure:
+    """Return an empty figure with these panels."""
+    return make_subplots(rows=len(specs), cols=len(specs[0]), specs=specs, **settings)
+
+
+def panel_grid(count: int, columns: int) -> Grid:
+    """Return ``count`` panels in rows of about ``columns``; a shorter last row is as wide as the others.
 
     >>> panel_grid(5, 3)[1]
     [{'colspan': 3}, None, None, {'colspan': 3}, None, None]
@@ -327,7 +325,7 @@ def panel_grid(count: int, columns: int) -> "list[list[dict[str, int] | None]]":
     ]
 
 
-def panel_places(specs: "list[list[dict[str, int] | None]]") -> list[tuple[int, int]]:
+def panel_places(specs: Grid) -> list[tuple[int, int]]:
     """Return row and column of every panel of a grid, for Plotly."""
     return [
         (row, column)
@@ -339,15 +337,13 @@ def panel_places(specs: "list[list[dict[str, int] | None]]") -> list[tuple[int, 
 
 def order(parameter: Parameter) -> dict[str, object]:
     """Return the axis settings of a parameter; ordinals keep their order."""
-    settings: dict[str, object] = {"type": axis_type(parameter)}
-    if isinstance(parameter, Float | Int) and parameter.log:
-        settings |= powers(parameter.low, parameter.high)
-    elif isinstance(parameter, Int) and parameter.high - parameter.low <= MAX_INTEGER_TICKS:
-        settings["dtick"] = 1
-    if settings["type"] == "category":
+    if not isinstance(parameter, Float | Int):
         ordered = labels(parameter, parameter.grid or ())
-        settings |= {"categoryorder": "array", "categoryarray": ordered}
-    return settings
+        return {"type": "category", "categoryorder": "array", "categoryarray": ordered}
+    if parameter.log:
+        return {"type": "log", **powers(parameter.low, parameter.high)}
+    few = isinstance(parameter, Int) and parameter.high - parameter.low <= MAX_INTEGER_TICKS
+    return {"type": "linear", "dtick": 1} if few else {"type": "linear"}
 
 
 def powers(low: float, high: float) -> dict[str, object]:

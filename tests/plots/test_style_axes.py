@@ -4,7 +4,7 @@ import pytest
 
 import scrimp
 from scrimp.errors import StudyError
-from scrimp.plots.style import axis_type, check_parameters, labels, order, with_value
+from scrimp.plots.style import check_parameters, labels, order, with_value
 from scrimp.space.parameter import Categorical, Float, Int, Ordinal
 
 SPACE = scrimp.Space(
@@ -13,7 +13,7 @@ SPACE = scrimp.Space(
 
 
 def test_types_and_labels() -> None:
-    assert [axis_type(SPACE[name]) for name in SPACE.searched] == [
+    assert [order(SPACE[name])["type"] for name in SPACE.searched] == [
         "log",
         "linear",
         "category",
