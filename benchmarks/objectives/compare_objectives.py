@@ -27,7 +27,6 @@ import statistics
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +140,7 @@ def play_peer(process: "subprocess.Popen[str]", cell: Cell) -> dict[str, Any]:
 def run_peer(name: str, cells: list[Cell], out: Path) -> None:
     """Run the studies of one peer that the file does not have, in a process of its own."""
     done = {result_cell(record) for record in read_runs(out)}
-    missing = [cell for cell in cells if replace(cell, source="") not in done]
+    missing = [cell for cell in cells if cell not in done]
     command = peer_command(name, "quality") if missing else []
     if not command:
         return

@@ -35,12 +35,11 @@ from scrimp.bench.results import (
     comparison,
     milliseconds_per_decision,
 )
-from scrimp.bench.runner import check_methods, kept_at, play_study
+from scrimp.bench.runner import check_methods, play_study, study_of
 from scrimp.errors import TableError
 from scrimp.json_values import Config, Json
 from scrimp.space.parameter import Categorical, Float, Int, Ordinal
 from scrimp.space.space import Space
-from scrimp.study.studies import create_study
 from scrimp.study_log.problem import Problem
 
 if TYPE_CHECKING:
@@ -204,8 +203,7 @@ def run_llm(cell: Cell) -> dict[str, Json]:
     ``best`` is the lowest loss after each of ``hours``, None before the first success;
     ``out_of_memory`` the share of the ``trials`` that ran out of memory."""
     trainings = recorded_trainings(cell.source)
-    name, storage = kept_at(cell, SPACE)
-    study = create_study(name, SPACE, method=cell.method, storage=storage, seed=cell.seed)
+    study = study_of(cell, SPACE)
     study.enqueue(DEFAULTS)
     clock, losses = [0.0], list[tuple[float, float | None]]()
 

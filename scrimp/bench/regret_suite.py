@@ -13,7 +13,6 @@ where only the factor grows, are timed separately.
     run_speed(Cell("speed", "speed", "hartmann6", "gp", seed=0, size=100))["ask_seconds"]
 """
 
-import math
 import statistics
 import time
 from collections.abc import Sequence
@@ -22,12 +21,13 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from scrimp.bench.formulas import FORMULAS, Recorder, speed_data
+from scrimp.bench.formulas import FORMULAS, Formula, Recorder, speed_data
 from scrimp.bench.results import Cell, Run, Summary, comparison
-from scrimp.bench.runner import SMALL_SPACE, check_methods, kept_at, play_study
+from scrimp.bench.runner import SMALL_SPACE, check_methods, play_study, study_of
 from scrimp.bench.tables import TaskTable, described_space, read_table
 from scrimp.errors import TableError
 from scrimp.json_values import Config, Json
+from scrimp.space.space import Space
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.store import EventStore
 from scrimp.study.studies import create_study
@@ -53,14 +53,14 @@ def function_cells(
 def run_function(cell: Cell) -> dict[str, Json]:
     """Run one method on one function: the regret of the best configuration after each trial."""
     formula = FORMULAS[cell.task]
+    return _played(cell, formula, described_space(formula.space))
+
+
+def _played(cell: Cell, formula: Formula, space: Space) -> dict[str, Json]:
     recorder = Recorder(formula, cell.seed)
-    space = described_space(formula.space)
-    name, storage = kept_at(cell, space)
-    noisy = formula.noise > 0
-    study = create_study(
-        name, space, method=cell.method, storage=storage, seed=cell.seed, noisy=noisy
-    )
-    seconds, asks = play_study(study, recorder.measure, cell.size, cell.workers)
+    study = study_of(cell, space, noisy=formula.noise > 0)
+    trials = int(min(cell.size, space.size))
+    seconds, asks = play_study(study, recorder.measure, trials, cell.workers)
     return cell.result(seconds, asks, **padded(recorder.regret, cell.size))
 
 
@@ -91,21 +91,11 @@ def table_cells(
 def run_table(cell: Cell) -> dict[str, Json]:
     """Run one method on one task: lowest final value so far minus the lowest of the table."""
     task = _task(cell.source, cell.task)
-    regret: list[float | None] = []
 
-    def measure(config: Config) -> float | None:
-        value = float(task.final[task.pool.index(config)])
-        last = regret[-1] if regret else None
-        if not math.isfinite(value):
-            regret.append(last)
-            return None
-        regret.append(value - task.best if last is None else min(last, value - task.best))
-        return value
+    def final(config: Config) -> float:
+        return float(task.final[task.pool.index(config)])
 
-    name, storage = kept_at(cell, task.pool)
-    study = create_study(name, task.pool, method=cell.method, storage=storage, seed=cell.seed)
-    seconds, asks = play_study(study, measure, min(cell.size, len(task.pool.configs)))
-    return cell.result(seconds, asks, **padded(regret, cell.size))
+    return _played(cell, Formula(task.name, (), task.best, final), task.pool)
 
 
 @lru_cache(maxsize=8)

@@ -7,12 +7,12 @@ comparison resumes. Each suite has its own fields after those of `RunHead`:
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
 
 from scrimp.errors import TableError
@@ -22,14 +22,14 @@ Run: TypeAlias = dict[str, Any]
 """A result: the fields of `Cell.head`, those of `Cell.result`, and those of its suite."""
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Cell:
     """One run of a comparison.
 
     ``size`` is its length: trials, full trainings for curves, observations for speed. ``sources`` is
     the kind of past studies. ``source`` is the file of its table, ``folder`` caches what is computed
     once, ``keep`` is the storage that saves the run as a study; these three are not part of a
-    result.
+    result, and cells that differ in them alone are the same run.
     """
 
     suite: str
@@ -40,9 +40,9 @@ class Cell:
     size: int = 0
     workers: int = 1
     sources: str = ""
-    source: str = ""
-    folder: str = ""
-    keep: str = ""
+    source: str = field(default="", compare=False)
+    folder: str = field(default="", compare=False)
+    keep: str = field(default="", compare=False)
 
     def head(self) -> dict[str, Json]:
         """Return the fields that every result starts with."""
@@ -116,6 +116,9 @@ def append_result(path: Path, record: JsonObject) -> None:
 RunKey = tuple[str, str, int]
 """Table, task, seed."""
 
+Regrets = Mapping[str, Mapping[RunKey, float | None]]
+"""The regrets of each method."""
+
 
 def ranks(losses: Sequence[float | None]) -> NDArray[np.float64]:
     """Return the rank of each loss, 1 for the lowest; equal ones share their average, and None
@@ -152,19 +155,17 @@ def final_regrets(records: Sequence[Run]) -> dict[str, dict[RunKey, float | None
     }
 
 
-def shared_runs(regrets: Mapping[str, Mapping[RunKey, float | None]]) -> list[RunKey]:
-    """Return the runs that all methods have."""
-    return sorted(set.intersection(*(set(runs) for runs in regrets.values()))) if regrets else []
+def ranks_by_run(regrets: Regrets) -> dict[RunKey, NDArray[np.float64]]:
+    """Return the ranks of the methods (methods,) on each run that all of them have."""
+    shared = set.intersection(*map(set, regrets.values())) if regrets else set()
+    return {run: ranks([own[run] for own in regrets.values()]) for run in sorted(shared)}
 
 
-def average_ranks(regrets: Mapping[str, Mapping[RunKey, float | None]]) -> dict[str, float]:
-    """Return each method's rank among all on one task and seed, averaged over the runs that all of
-    them have; empty without any."""
-    shared = shared_runs(regrets)
-    if not shared:
-        return {}
-    table = np.array([ranks([regrets[method][cell] for method in regrets]) for cell in shared])
-    return dict(zip(regrets, table.mean(axis=0).tolist(), strict=True))
+def average_ranks(regrets: Regrets) -> dict[str, float]:
+    """Return each method's rank among all, averaged over the runs that all of them have; empty
+    without any."""
+    found = list(ranks_by_run(regrets).values())
+    return dict(zip(regrets, np.mean(found, axis=0).tolist(), strict=True)) if found else {}
 
 
 def mean_regret(regrets: Sequence[float | None]) -> float:
@@ -174,7 +175,7 @@ def mean_regret(regrets: Sequence[float | None]) -> float:
 
 
 def paired_interval(
-    first: Sequence[float], second: Sequence[float], level: float = 0.95
+    first: ArrayLike, second: ArrayLike, level: float = 0.95
 ) -> tuple[float, float, float]:
     """Return the mean of first - second over pairs, with its Student t interval at ``level``: (mean,
     low, high).
@@ -207,43 +208,35 @@ Summary = tuple[list[str], list[list[str]]]
 """Header and rows."""
 
 
-def regret_summary(records: Sequence[Run]) -> Summary:
-    """Summarize tasks by methods: mean final regret, then the average rank, its distance to the best
-    method, and milliseconds per decision."""
+def regret_summary(records: Sequence[Run], ranked: bool = True) -> Summary:
+    """Summarize tasks by methods: mean final regret, then the average rank and its distance to the
+    best method if ``ranked``, and milliseconds per decision."""
     runs, regrets = by_method(records), final_regrets(records)
-    rows = [
-        [task, *(_mean_text(own, task) for own in regrets.values())]
-        for task in dict.fromkeys(record["task"] for record in records)
-    ]
-    averages = average_ranks(regrets)
-    if averages:
-        rows.append(["average rank", *(f"{averages[method]:.2f}" for method in regrets)])
-        rows.append(["behind the best", *_behind(regrets, averages)])
+    rows = []
+    for task in dict.fromkeys(record["task"] for record in records):
+        own = [[loss for run, loss in of.items() if run[1] == task] for of in regrets.values()]
+        rows.append([task, *(f"{mean_regret(losses):.4g}" if losses else "-" for losses in own)])
+    if ranked and (found := list(ranks_by_run(regrets).values())):
+        places = dict(zip(regrets, np.transpose(found), strict=True))
+        rows += rank_rows(places, list(regrets), ("average rank", "behind the best"))
     costs = [milliseconds_per_decision(own) for own in runs.values()]
     rows.append(["ms per decision", *(f"{cost:.1f}" for cost in costs)])
     return ["mean final regret", *regrets], rows
 
 
-def _mean_text(regrets: Mapping[RunKey, float | None], task: str) -> str:
-    own = [regret for run, regret in regrets.items() if run[1] == task]
-    return f"{mean_regret(own):.4g}" if own else "-"
-
-
-def _behind(
-    regrets: Mapping[str, Mapping[RunKey, float | None]], averages: Mapping[str, float]
-) -> list[str]:
-    """Return how many ranks each method is behind the best one, with a 95% interval over runs."""
+def rank_rows(
+    places: Mapping[str, ArrayLike], methods: Sequence[str], labels: tuple[str, str]
+) -> list[list[str]]:
+    """Return a row of average ranks, and one of how many ranks each method is behind the best, with a
+    95% interval over its ranks; a method without ranks has empty cells."""
+    averages = {method: float(np.asarray(own).mean()) for method, own in places.items()}
     best = min(averages, key=lambda method: averages[method])
-    places = [
-        dict(zip(regrets, ranks([own[run] for own in regrets.values()]), strict=True))
-        for run in shared_runs(regrets)
-    ]
-    best_places = [place[best] for place in places]
+    behind = {
+        method: with_interval(*paired_interval(own, places[best]), ".2f")
+        for method, own in places.items()
+    }
+    behind[best] = "-"
     return [
-        "-"
-        if method == best
-        else with_interval(
-            *paired_interval([place[method] for place in places], best_places), ".2f"
-        )
-        for method in regrets
+        [labels[0], *(f"{averages[name]:.2f}" if name in averages else "" for name in methods)],
+        [labels[1], *(behind.get(name, "") for name in methods)],
     ]

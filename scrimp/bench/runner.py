@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from scrimp.bench.results import Cell, Run, append_result, read_runs, result_cell
 from scrimp.errors import StudyError
@@ -26,7 +26,7 @@ from scrimp.space.parameter import Int
 from scrimp.space.space import Space
 from scrimp.storage.open import without_secrets
 from scrimp.storage.store import MAX_NAME_CHARACTERS
-from scrimp.study.studies import delete_study, load_any, storage_at
+from scrimp.study.studies import create_study, delete_study, load_any, storage_at
 from scrimp.study.study import Study
 from scrimp.study_log.problem import Problem
 from scrimp.study_log.trial import Trial
@@ -77,15 +77,14 @@ def run_cells(cells: Sequence[Cell], out: Path | None = None, processes: int = 2
     """Return the results of all cells, in their order; each is appended to ``out`` when it is
     finished, and read from there next time."""
     found = {result_cell(record): record for record in (read_runs(out) if out is not None else [])}
-    keys = {cell: replace(cell, source="", folder="", keep="") for cell in cells}
-    missing = [cell for cell in cells if keys[cell] not in found]
+    missing = [cell for cell in cells if cell not in found]
     with _progress(len(cells), len(cells) - len(missing)) as advance:
         for cell, record in _results(missing, processes):
             if out is not None:
                 append_result(out, record)
-            found[keys[cell]] = record
+            found[cell] = record
             advance()
-    return [found[keys[cell]] for cell in cells]
+    return [found[cell] for cell in cells]
 
 
 def _results(cells: Sequence[Cell], processes: int) -> Iterator[tuple[Cell, dict[str, Json]]]:
@@ -202,6 +201,14 @@ def kept_name(cell: Cell) -> str:
     if len(name) <= MAX_NAME_CHARACTERS:
         return name
     return f"{name[: MAX_NAME_CHARACTERS - 9]}-{zlib.crc32(name.encode()):08x}"
+
+
+def study_of(cell: Cell, space: Space, **question: Any) -> Study:
+    """Create the study of a run, saved where the cell says."""
+    name, storage = kept_at(cell, space)
+    return create_study(
+        name, space, method=cell.method, storage=storage, seed=cell.seed, **question
+    )
 
 
 def kept_at(cell: Cell, space: Space) -> tuple[str, str]:

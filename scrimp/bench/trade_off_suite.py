@@ -16,7 +16,7 @@ slightly below zero.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -27,18 +27,16 @@ import numpy as np
 from scrimp.bench.regret_suite import padded
 from scrimp.bench.results import (
     Cell,
+    Regrets,
     Run,
-    RunKey,
     Summary,
     comparison,
     final_regrets,
-    paired_interval,
-    ranks,
+    rank_rows,
+    ranks_by_run,
     regret_summary,
-    shared_runs,
-    with_interval,
 )
-from scrimp.bench.runner import SMALL_SPACE, check_methods, kept_at, play_study
+from scrimp.bench.runner import SMALL_SPACE, check_methods, play_study, study_of
 from scrimp.bench.tables import Table, TaskTable, described_space, read_table
 from scrimp.bench.trade_off_formulas import TRADE_OFFS
 from scrimp.bench.yahpo import Network, is_yahpo, read_yahpo
@@ -47,7 +45,6 @@ from scrimp.fronts.dominance import non_dominated
 from scrimp.fronts.hypervolume import Array, hypervolume
 from scrimp.json_values import Config, Json
 from scrimp.space.space import Pool, Space
-from scrimp.study.studies import create_study
 from scrimp.study_log.constraints import AtMost
 from scrimp.study_log.problem import Direction, Problem
 
@@ -165,16 +162,8 @@ def run_trade_off(cell: Cell) -> dict[str, Json]:
         f"f{k + 1}": "minimize" for k in range(question.front.shape[1])
     }
     limits = [f"c{k + 1}" for k in range(question.constraints)]
-    name, storage = kept_at(cell, question.space)
-    study = create_study(
-        name,
-        question.space,
-        metrics=metrics,
-        constraints={limit: AtMost(0.0) for limit in limits},
-        method=cell.method,
-        storage=storage,
-        seed=cell.seed,
-    )
+    constraints = {limit: AtMost(0.0) for limit in limits}
+    study = study_of(cell, question.space, metrics=metrics, constraints=constraints)
 
     def measure(config: Config) -> dict[str, float] | None:
         found = question.measure(config)
@@ -283,9 +272,6 @@ def weights_of(space: Space, configs: Sequence[Config]) -> Array | None:
 RANKED_TRIALS = (30, 60, 100)
 """Numbers of trials at which methods are ranked."""
 
-RANKS = ("average rank", "behind the best")
-"""Rows of `regret_summary` that are replaced by ranks at each moment."""
-
 
 def trade_off_summary(records: Sequence[Run]) -> Summary:
     """Summarize tasks by methods: the mean regret of the hypervolume after as many trials as every
@@ -297,52 +283,27 @@ def trade_off_summary(records: Sequence[Run]) -> Summary:
     for record in records:
         longest[record["method"]] = max(record["size"], longest.get(record["method"], 0))
     common = min(longest.values())
-    header, rows = regret_summary(_as_after(records, common))
-    rows = [row for row in rows if row[0] not in RANKS]
+    header, rows = regret_summary(_as_after(records, common), ranked=False)
     for moment in RANKED_TRIALS:
         if places := ranks_by_problem(final_regrets(_as_after(records, moment))):
-            rows += _rank_rows(places, moment, header[1:])
+            count = len(next(iter(places.values())))
+            labels = f"rank at {moment}, {count} problems", f"behind at {moment}"
+            rows += rank_rows(places, header[1:], labels)
     return [f"regret of hypervolume after {common}", *header[1:]], rows
 
 
-def ranks_by_problem(
-    regrets: Mapping[str, Mapping[RunKey, float | None]],
-) -> dict[str, list[float]]:
+def ranks_by_problem(regrets: Regrets) -> dict[str, list[float]]:
     """Return each method's rank among all on each problem, averaged over the seeds that all of them
     have; empty without any.
 
     >>> ranks_by_problem({"a": {("t", "zdt1", 0): 0.1}, "b": {("t", "zdt1", 0): 0.2}})
     {'a': [1.0], 'b': [2.0]}
     """
-    shared = shared_runs(regrets)
-    problems = sorted({(table, task) for table, task, _ in shared})
-    found: dict[str, list[float]] = {method: [] for method in regrets}
-    for problem in problems:
-        own = [cell for cell in shared if cell[:2] == problem]
-        places = np.mean([ranks([regrets[m][cell] for m in regrets]) for cell in own], axis=0)
-        for method, place in zip(regrets, places.tolist(), strict=True):
-            found[method].append(place)
-    return found if problems else {}
-
-
-def _rank_rows(
-    places: Mapping[str, list[float]], moment: int, methods: Sequence[str]
-) -> list[list[str]]:
-    averages = {method: float(np.mean(own)) for method, own in places.items()}
-    best = min(averages, key=lambda method: averages[method])
-    behind = {
-        method: with_interval(*paired_interval(own, places[best]), ".2f")
-        for method, own in places.items()
-    }
-    behind[best] = "-"
-    count = len(places[best])
-    return [
-        [
-            f"rank at {moment}, {count} problems",
-            *(f"{averages[m]:.2f}" if m in averages else "" for m in methods),
-        ],
-        [f"behind at {moment}", *(behind.get(m, "") for m in methods)],
-    ]
+    problems: dict[tuple[str, str], list[Array]] = {}
+    for (table, task, _), places in ranks_by_run(regrets).items():
+        problems.setdefault((table, task), []).append(places)
+    means = np.array([np.mean(own, axis=0) for own in problems.values()])
+    return dict(zip(regrets, means.T.tolist(), strict=True)) if problems else {}
 
 
 def _as_after(records: Sequence[Run], moment: int) -> list[Run]:
