@@ -31,8 +31,8 @@ import numpy as np
 import scrimp
 from benchmarks.environments import python, script_command
 from benchmarks.peers.front_budget_loop import Config, Run, Workers
-from scrimp.bench.curve_model import is_curve_model
-from scrimp.bench.curve_tasks import TRAINED_EPOCHS, ModelCurves, is_modelled, open_curves
+from scrimp.bench.curve_model import CurveModel, is_curve_model
+from scrimp.bench.curve_tasks import TRAINED_EPOCHS, is_modelled, open_curves
 from scrimp.bench.results import append_result, paired_interval, read_runs, with_interval
 from scrimp.bench.tables import read_table
 from scrimp.bench.trade_off_suite import (
@@ -97,7 +97,7 @@ def surrogate_training(path: Path, task: str) -> Training:
     not give it, of the cost of a level.
     """
     made = open_curves(path).task(task)
-    assert isinstance(made.curves, ModelCurves)
+    assert isinstance(made.curves, CurveModel)
     curves = made.curves
 
     def runs(configs: Sequence[Config]) -> Array:

@@ -7,14 +7,15 @@
 with x in the unit cube: logarithmic parameters by their logarithm, whole numbers and choices by
 index / (n - 1), a parameter that does not exist at 0.5. The file is a `.npz` whose ``meta`` holds
 format ("gp-curves-1"), name, metric, goal, space and budget. A model that was fitted to a table
-(`curve_fit`) may also know how long runs are, where they fail and what a level costs.
+(`fit_curve_model`) may also know how long runs are, where they fail and what a level costs.
 
     model = read_curve_model("gpt_python_surrogate.npz")
-    model.runs(configs).value                                # (n, levels), without noise
+    values, costs = model.arrays(configs)                    # (n, levels) each, without noise
 """
 
 import json
 import zlib
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,8 +27,10 @@ from scipy.stats import rankdata
 
 from scrimp.bench.tables import Table, TaskTable, check_meta, described_space, meta_of
 from scrimp.errors import TableError
+from scrimp.executors.simulated import Curve, SimulatedCurves
 from scrimp.gp.columns import Column
 from scrimp.json_values import Config, Scalar
+from scrimp.space.designs import sobol_design
 from scrimp.space.parameter import Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
@@ -74,18 +77,61 @@ class GPMean:
         return np.asarray(self.offset + self.scale * self.amplitude * (kernel @ self.weights))
 
 
+@dataclass(frozen=True)
+class Scale:
+    """The best value, the median of the best values along runs, and the cost of a full run."""
+
+    best: float
+    median: float
+    full: float
+
+    @staticmethod
+    def of(values: Array, costs: Array) -> "Scale":
+        """Return the scale of runs (n, L), NaN where one has no value or costs nothing."""
+        lowest = np.where(np.isfinite(values), values, np.inf).min(axis=1)
+        median = np.median(lowest[np.isfinite(lowest)])
+        return Scale(float(lowest.min()), float(median), float(np.nansum(costs, axis=1).mean()))
+
+    def regret(self, value: float) -> float:
+        """Return the regret of a value: 0 for the best, 1 for the median full training."""
+        return (value - self.best) / (self.median - self.best) if self.median > self.best else 0.0
+
+    def value(self, regret: float) -> float:
+        """Return the value that has this regret."""
+        return self.best + regret * (self.median - self.best)
+
+
+CONFIGS_PER_PASS = 64
+"""Number of configurations evaluated at once, so that the network's layers fit into the cache."""
+
+
+class SurrogateCurves(SimulatedCurves):
+    """Predicted runs of any configuration of a continuous space."""
+
+    @abstractmethod
+    def arrays(self, configs: Sequence[Config]) -> tuple[Array, Array]:
+        """Return the values (n, L), NaN from where a run fails, and the costs of levels (n, L), NaN
+        after the end of a run."""
+
+    def curve(self, config: Config) -> Curve:
+        """Return the predicted run of ``config``, to its end."""
+        (value,), (cost,) = self.arrays([config])
+        end = np.count_nonzero(~np.isnan(cost))
+        return Curve(tuple(value[:end].tolist()), tuple(cost[:end].tolist()))
+
+    def measured(self, space: Space, count: int) -> Scale:
+        """Return the scale over ``count`` Sobol configurations."""
+        configs = sobol_design(space, count, np.random.default_rng(0))
+        parts = [
+            self.arrays(configs[start : start + CONFIGS_PER_PASS])
+            for start in range(0, len(configs), CONFIGS_PER_PASS)
+        ]
+        values, costs = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return Scale.of(values, costs)
+
+
 @dataclass(frozen=True, eq=False)
-class PredictedRuns:
-    """Predictions for n runs: values (n, L), NaN from where a run fails; cost of a level (n,);
-    number of levels of each run (n,)."""
-
-    value: Array
-    cost: Array
-    end: NDArray[np.int64]
-
-
-@dataclass(frozen=True, eq=False)
-class CurveModel:
+class CurveModel(SurrogateCurves):
     """A surrogate: where it may be asked, at which levels it answers, and the functions behind it.
 
     ``log``: whether the curves are those of the logarithm. ``cost``: the logarithm of the seconds
@@ -108,8 +154,8 @@ class CurveModel:
     survived: Function | None = None
     failing: float = 0.0
 
-    def runs(self, configs: Sequence[Config]) -> PredictedRuns:
-        """The run of each configuration."""
+    def arrays(self, configs: Sequence[Config]) -> tuple[Array, Array]:
+        """Return the values and the costs of levels, (n, L) each."""
         x = curve_units(self.space, configs)
         scores = np.column_stack([score(x) for score in self.scores])
         curve = self.mean_curve + scores @ self.components
@@ -128,7 +174,7 @@ class CurveModel:
             )
             value[np.arange(last) >= before[:, None]] = np.nan
         cost = np.ones(len(x)) if self.cost is None else np.exp(self.cost(x))
-        return PredictedRuns(value, cost, end)
+        return value, np.where(np.arange(last) < end[:, None], cost[:, None], np.nan)
 
 
 def _stretched(curve: Array, length: int) -> Array:

@@ -14,8 +14,7 @@ import os
 import re
 import zipfile
 import zlib
-from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
@@ -30,6 +29,8 @@ from scrimp.bench.curve_model import (
     Function,
     GPMean,
     Quality,
+    Scale,
+    SurrogateCurves,
     fit_curve_model,
     is_curve_model,
     read_curve_model,
@@ -39,7 +40,6 @@ from scrimp.bench.yahpo import Network, is_yahpo, read_yahpo
 from scrimp.errors import TableError
 from scrimp.executors.simulated import Curve, SimulatedCurves
 from scrimp.json_values import Config
-from scrimp.space.designs import sobol_design
 from scrimp.space.space import Pool, Space
 from scrimp.study_log.problem import Budget
 from scrimp.surrogates.forest import Forest
@@ -52,35 +52,8 @@ DESIGN_CONFIGS = 2_048
 MODEL_DESIGN = 4_096
 """Number of Sobol configurations for a `CurveModel`, which is faster to evaluate."""
 
-CONFIGS_PER_PASS = 64
-"""Number of configurations evaluated at once, so that the network's layers fit into the cache."""
-
 TRAINED_EPOCHS = tuple(range(2, 52))
 """The epochs at which the LCBench network was trained well; level k is epoch k + 1."""
-
-
-@dataclass(frozen=True)
-class Scale:
-    """The best value, the median of the best values along runs, and the cost of a full run."""
-
-    best: float
-    median: float
-    full: float
-
-    def regret(self, value: float) -> float:
-        """Return the regret of a value: 0 for the best, 1 for the median full training."""
-        return (value - self.best) / (self.median - self.best) if self.median > self.best else 0.0
-
-    def value(self, regret: float) -> float:
-        """Return the value that has this regret."""
-        return self.best + regret * (self.median - self.best)
-
-
-def _scale(values: Array, costs: Array) -> Scale:
-    """Return the scale of runs (n, L) with these costs (n,); NaN where a run has no value."""
-    lowest = np.where(np.isfinite(values), values, np.inf).min(axis=1)
-    median = np.median(lowest[np.isfinite(lowest)])
-    return Scale(float(lowest.min()), float(median), float(costs.mean()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,15 +74,10 @@ class TableCurves(SimulatedCurves):
     """Rows of a task: values and costs (C, L), NaN where a run fails, and lengths (C,)."""
 
     pool: Pool
-    steps: tuple[float, ...]
+    levels: tuple[float, ...]
     value: Array
     cost: Array
     end: NDArray[np.int64]
-
-    @property
-    def levels(self) -> tuple[float, ...]:
-        """The budgets of the table."""
-        return self.steps
 
     def curve(self, config: Config) -> Curve:
         """The row of ``config``."""
@@ -136,34 +104,11 @@ def table_curves(table: Table, name: str) -> CurveTask:
         cost = np.where(known, steps, np.median(steps[known]))
     if not np.isfinite(value).any():
         raise TableError(f"task {name!r} of table {table.name!r} has no finite value; leave it out")
-    scale = _scale(value, np.where(inside, cost, 0.0).sum(axis=1))
+    scale = Scale.of(value, np.where(inside, cost, np.nan))
     levels = tuple(float(level) for level in table.levels)
     budget = None if table.unit is None else Budget(table.unit, levels[0], levels[-1])
     curves = TableCurves(task.pool, levels, value, cost, task.end)
     return CurveTask(task.pool, budget, curves, scale, timed=task.elapsed is not None)
-
-
-class SurrogateCurves(SimulatedCurves):
-    """Predicted runs of any configuration of a continuous space."""
-
-    @abstractmethod
-    def arrays(self, configs: list[Config]) -> tuple[Array, Array]:
-        """Values and costs of each level, (n, L) each."""
-
-    def curve(self, config: Config) -> Curve:
-        """The predicted run of ``config``."""
-        value, cost = self.arrays([config])
-        return Curve(tuple(value[0].tolist()), tuple(cost[0].tolist()))
-
-    def measured(self, space: Space, count: int) -> Scale:
-        """Return the scale over ``count`` Sobol configurations."""
-        configs = sobol_design(space, count, np.random.default_rng(0))
-        parts = [
-            self.arrays(configs[start : start + CONFIGS_PER_PASS])
-            for start in range(0, len(configs), CONFIGS_PER_PASS)
-        ]
-        values, costs = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return _scale(values, costs.sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,13 +118,9 @@ class NetworkCurves(SurrogateCurves):
     network: Network
     task: str
     unit_cost: bool = False
+    levels = tuple(float(level) for level in range(1, len(TRAINED_EPOCHS) + 1))
 
-    @property
-    def levels(self) -> tuple[float, ...]:
-        """1 to 50."""
-        return tuple(float(level) for level in range(1, len(TRAINED_EPOCHS) + 1))
-
-    def arrays(self, configs: list[Config]) -> tuple[Array, Array]:
+    def arrays(self, configs: Sequence[Config]) -> tuple[Array, Array]:
         """Values and costs of each level, (n, 50) each."""
         found = self.network.outputs(self.task, configs, TRAINED_EPOCHS)
         value = 100.0 - found["val_accuracy"].astype(float)
@@ -200,39 +141,14 @@ def network_curves(
     return CurveTask(network.space, Budget("epoch", 1, len(TRAINED_EPOCHS)), curves, scale)
 
 
-@dataclass(frozen=True, eq=False)
-class ModelCurves(SurrogateCurves):
-    """Runs as a `CurveModel` predicts them."""
-
-    model: CurveModel
-
-    @property
-    def levels(self) -> tuple[float, ...]:
-        """The model's levels."""
-        return self.model.levels
-
-    def arrays(self, configs: list[Config]) -> tuple[Array, Array]:
-        """Return values and costs of levels, (n, L) each; a level after the end costs nothing."""
-        runs = self.model.runs(configs)
-        inside = np.arange(runs.value.shape[1]) < runs.end[:, None]
-        return runs.value, np.where(inside, runs.cost[:, None], 0.0)
-
-    def curve(self, config: Config) -> Curve:
-        """The predicted run of ``config``, to its end."""
-        value, cost = self.arrays([config])
-        end = int(np.count_nonzero(cost[0]))
-        return Curve(tuple(value[0, :end].tolist()), tuple(cost[0, :end].tolist()))
-
-
 def model_curves(
     model: CurveModel, folder: Path | None = None, scale: Scale | None = None
 ) -> CurveTask:
     """Return a surrogate as runs without noise; its scale is given or cached in ``folder``."""
-    curves = ModelCurves(model)
     if scale is None:
-        scale = _kept(folder, model.name, lambda: curves.measured(model.space, MODEL_DESIGN))
+        scale = _kept(folder, model.name, lambda: model.measured(model.space, MODEL_DESIGN))
     budget = Budget(model.unit, model.levels[0], model.levels[-1])
-    return CurveTask(model.space, budget, curves, scale)
+    return CurveTask(model.space, budget, model, scale)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,13 +157,9 @@ class NoisyCurves(SimulatedCurves):
     depend on the seed and the configuration."""
 
     runs: SimulatedCurves
+    levels: tuple[float, ...]
     noise: float
     seed: int
-
-    @property
-    def levels(self) -> tuple[float, ...]:
-        """The budgets of the runs."""
-        return self.runs.levels
 
     def curve(self, config: Config) -> Curve:
         """The run of ``config``, with its noise."""
@@ -261,7 +173,7 @@ class NoisyCurves(SimulatedCurves):
 
 def noisy(task: CurveTask, noise: float, seed: int) -> CurveTask:
     """Return the task with noise in every report; the scale remains that of the noiseless runs."""
-    return replace(task, curves=NoisyCurves(task.curves, noise, seed))
+    return replace(task, curves=NoisyCurves(task.curves, task.curves.levels, noise, seed))
 
 
 def _kept(folder: Path | None, name: str, measure: Callable[[], Scale]) -> Scale:
@@ -421,25 +333,33 @@ class CurveFile:
 def open_curves(path: str | Path, unit_cost: bool = False, folder: Path | None = None) -> CurveFile:
     """Return the tasks of the file at ``path``; ``folder`` caches the scales of surrogates.
     `TableError` if it is neither a table nor a surrogate."""
-    if is_modelled(path):
-        kind, _, fitted_to = str(path).partition(":")
-        return _fitted(kind, fitted_to, unit_cost, folder)
-    if is_yahpo(path):
+    kind, _, fitted_to = str(path).partition(":") if is_modelled(path) else ("", "", path)
+    if not kind and is_yahpo(path):
         network = read_yahpo(path)
         name = network.name + UNIT_COST * unit_cost
         make = lru_cache(maxsize=64)(lambda task: network_curves(network, task, unit_cost, folder))
         return CurveFile(name, network.tasks, 0.0, network.check_task, make)
     if unit_cost:
-        raise TableError(f"{str(path)!r} has its own costs of levels; leave out --unit-cost")
-    if is_curve_model(path):
+        raise TableError(f"{str(fitted_to)!r} has its own costs of levels; leave out --unit-cost")
+    if not kind and is_curve_model(path):
         model = read_curve_model(path)
         make = lru_cache(maxsize=1)(lambda _: model_curves(model, folder))
         return CurveFile(
             model.name, (model.name,), RELATIVE_NOISE, lambda task: _only(task, model.name), make
         )
-    table = read_table(path)
-    make = lru_cache(maxsize=64)(lambda task: table_curves(table, task))
-    return CurveFile(table.name, table.tasks, 0.0, table.task, make)
+    table = read_table(fitted_to)
+    if not kind:
+        make = lru_cache(maxsize=64)(lambda task: table_curves(table, task))
+        return CurveFile(table.name, table.tasks, 0.0, table.task, make)
+    kept = lru_cache(maxsize=64)(lambda task: kept_surrogate(table, task, kind, folder))
+    return CurveFile(
+        f"{table.name}-{kind}",
+        table.tasks,
+        RELATIVE_NOISE,
+        table.task,
+        lambda task: model_curves(kept(task).model, scale=kept(task).scale),
+        lambda task: fit_note(task, kept(task)),
+    )
 
 
 def is_modelled(path: str | Path) -> bool:
@@ -456,21 +376,6 @@ def modelled_curves(path: Path, kind: str) -> Path:
     if is_yahpo(path) or is_curve_model(path):
         raise TableError(f"{str(path)!r} is a surrogate already; leave out --surrogate {kind}")
     return Path(f"{kind}:{path}")
-
-
-def _fitted(kind: str, path: str, unit_cost: bool, folder: Path | None) -> CurveFile:
-    if unit_cost:
-        raise TableError(f"{path!r} has its own costs of levels; leave out --unit-cost")
-    table = read_table(path)
-    kept = lru_cache(maxsize=64)(lambda task: kept_surrogate(table, task, kind, folder))
-    return CurveFile(
-        f"{table.name}-{kind}",
-        table.tasks,
-        RELATIVE_NOISE,
-        table.task,
-        lambda task: model_curves(kept(task).model, scale=kept(task).scale),
-        lambda task: fit_note(task, kept(task)),
-    )
 
 
 def _only(task: str, known: str) -> None:

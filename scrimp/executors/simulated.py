@@ -46,10 +46,8 @@ class Curve:
 class SimulatedCurves(ABC):
     """The training curves of all configurations."""
 
-    @property
-    @abstractmethod
-    def levels(self) -> tuple[float, ...]:
-        """The budgets after which runs report, in increasing order; the last is a full training."""
+    levels: tuple[float, ...]
+    """The budgets after which runs report, in increasing order; the last is a full training."""
 
     @abstractmethod
     def curve(self, config: Config) -> Curve:

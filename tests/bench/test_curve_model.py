@@ -70,7 +70,7 @@ def test_the_formula_number_by_number(surrogate):
             z += file["scale"][j] * file["amplitude"][j] * kernel * file["weights"][j, i]
         expected += z * file["components"][j]
     model = read_curve_model(path)
-    np.testing.assert_allclose(model.runs([config]).value[0], np.exp(expected), rtol=1e-10)
+    np.testing.assert_allclose(model.arrays([config])[0][0], np.exp(expected), rtol=1e-10)
     assert (model.name, model.unit, model.levels) == ("toy_surrogate", "epoch", (1.0, 2.0, 4.0))
 
 
@@ -117,5 +117,5 @@ def test_the_real_surrogate_knows_the_runs_it_learned_from(data):
     task = table.task(table.tasks[0])
     gaps = curve_units(model.space, task.pool.configs)[:, None] - model.scores[0].inputs
     assert np.abs(gaps).max(axis=2).min(axis=1).max() < 1e-9
-    final = model.runs(task.pool.configs).value[:, -1]
+    final = model.arrays(task.pool.configs)[0][:, -1]
     assert np.corrcoef(np.log(final), np.log(task.value[:, -1]))[0, 1] > 0.995

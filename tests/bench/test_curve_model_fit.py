@@ -14,13 +14,12 @@ CONFIGS = [{"lr": 0.002, "depth": 3}, {"lr": 0.05, "depth": 1}, {"lr": 0.0005, "
 
 def test_a_process_foretells_new_runs_and_their_cost(known_runs):
     model, quality = fit_curve_model(known_runs(), "t", "gp")
-    runs = model.runs(CONFIGS)
+    value, cost = model.arrays(CONFIGS)
     expected = known_runs.truth(
         np.array([c["lr"] for c in CONFIGS]), np.array([c["depth"] for c in CONFIGS])
     )
-    np.testing.assert_allclose(runs.value, expected, rtol=0.02)
-    np.testing.assert_allclose(runs.cost, [6.0, 2.0, 8.0], rtol=0.02)
-    assert runs.end.tolist() == [LEVELS] * 3
+    np.testing.assert_allclose(value, expected, rtol=0.02)
+    np.testing.assert_allclose(cost, np.repeat([[6.0], [2.0], [8.0]], LEVELS, axis=1), rtol=0.02)
     assert quality.r2 > 0.99 and quality.rank_correlation > 0.98 and quality.failing is None
     assert (quality.rows, model.log) == (80, True)
 
@@ -28,31 +27,31 @@ def test_a_process_foretells_new_runs_and_their_cost(known_runs):
 def test_a_forest_does_so_more_coarsely(known_runs):
     model, quality = fit_curve_model(known_runs(), "t", "forest")
     assert 0.7 < quality.r2 <= 1.0 and quality.rank_correlation > 0.8
-    assert model.runs(CONFIGS).value.shape == (3, LEVELS)
+    assert model.arrays(CONFIGS)[0].shape == (3, LEVELS)
 
 
 def test_failing_is_learned(known_runs):
     model, quality = fit_curve_model(known_runs(fails=True), "t", "gp")
     assert quality.failing is not None and quality.failing > 0.85
-    good, bad = model.runs([{"lr": 0.001, "depth": 2}, {"lr": 0.8, "depth": 2}]).value
+    good, bad = model.arrays([{"lr": 0.001, "depth": 2}, {"lr": 0.8, "depth": 2}])[0]
     assert np.isfinite(good).all()
     assert 4 <= np.isfinite(bad).sum() <= 8 and np.isnan(bad[8:]).all()
 
 
 def test_the_length_of_a_run_is_learned(known_runs):
     model, _ = fit_curve_model(known_runs(lengths=True), "t", "gp")
-    runs = model.runs([{"lr": 0.01, "depth": 1}, {"lr": 0.01, "depth": 4}])
-    assert runs.end.tolist() == [4, 10]
-    assert np.isfinite(runs.value).sum(axis=1).tolist() == [4, 10]
+    value, cost = model.arrays([{"lr": 0.01, "depth": 1}, {"lr": 0.01, "depth": 4}])
+    assert np.isfinite(cost).sum(axis=1).tolist() == [4, 10]
+    assert np.isfinite(value).sum(axis=1).tolist() == [4, 10]
     np.testing.assert_allclose(
-        runs.value[1, 9], known_runs.truth(np.array([0.01]), np.array([4.0]))[0, 9], rtol=0.1
+        value[1, 9], known_runs.truth(np.array([0.01]), np.array([4.0]))[0, 9], rtol=0.1
     )
 
 
 def test_values_below_zero_are_learned_as_they_are(known_runs):
     model, quality = fit_curve_model(known_runs(sign=-1.0), "t", "gp")
     assert not model.log and quality.r2 > 0.99
-    assert (model.runs(CONFIGS).value < 0).all()
+    assert (model.arrays(CONFIGS)[0] < 0).all()
 
 
 def test_the_mean_of_a_process_against_its_posterior():
