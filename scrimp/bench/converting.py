@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 
 from scrimp.bench.curve_tasks import TRAINED_EPOCHS, NetworkCurves
 from scrimp.bench.tables import TableDraft, config_rows, space_of_table, write_table
-from scrimp.bench.yahpo import read_yahpo, searched_parameters
+from scrimp.bench.yahpo import read_yahpo
 from scrimp.checkpoint_selection.score_files import read_results_folder, write_scores
 from scrimp.errors import TableError
-from scrimp.json_values import Config, Json, JsonObject
+from scrimp.json_values import Config, Json
 from scrimp.space.designs import sobol_design
 from scrimp.space.parameter import Constant, Float
 from scrimp.space.parameter_contract import Parameter
@@ -85,7 +85,6 @@ def _curves(name: str, metric: str, runs: Runs, source: str) -> TableDraft:
             f"there are no training runs of {source}; docs/tables.md describes its files"
         )
     space = space_of_table([config for rows in runs.values() for config, _, _ in rows])
-    names = [str(item["name"]) for item in space]
     count = max(len(rows) for rows in runs.values())
     lengths = {
         (task, row): len(value)
@@ -97,7 +96,7 @@ def _curves(name: str, metric: str, runs: Runs, source: str) -> TableDraft:
     value = np.full((len(runs), count, levels), np.nan)
     elapsed = np.zeros_like(value)
     for task, rows in enumerate(runs.values()):
-        kept = [{key: config[key] for key in names} for config, _, _ in rows]
+        kept = [{key: config[key] for key in space} for config, _, _ in rows]
         configs[task] = config_rows(space, kept + kept[:1] * (count - len(kept)))
         for row, (_, found, seconds) in enumerate(rows):
             value[task, row] = found[:levels]
@@ -217,33 +216,30 @@ def _accuracies(found: Mapping[str, float]) -> Array:
 def _hpob(source: Path, name: str) -> TableDraft:
     path, _, chosen = str(source).partition("#")
     space = hpob_space(path, chosen)
-    names, tasks = list(space.space.searched), [space.task(task) for task in space.tasks]
-    columns: list[JsonObject] = [
-        {"name": column, "type": "float", "low": 0.0, "high": 1.0} for column in names
-    ]
+    searched = Space({column: space.space[column] for column in space.space.searched})
+    tasks = [space.task(task) for task in space.tasks]
     count = max(len(losses) for _, losses in tasks)
-    configs = np.zeros((len(tasks), count, len(columns)))
+    configs = np.zeros((len(tasks), count, len(searched)))
     value = np.full((len(tasks), count, 1), np.nan)
     for row, (pool, losses) in enumerate(tasks):
-        table = np.array([[config[column] for column in names] for config in pool.configs])
+        table = config_rows(searched, pool.configs)
         # Repeated rows are left out when the table is read.
         configs[row] = np.concatenate([table, np.repeat(table[:1], count - len(table), axis=0)])
         value[row, : len(losses), 0] = losses
     notes = {"source": f"HPO-B, search space {space.name}"}
-    return TableDraft(name, "1 - accuracy", columns, space.tasks, configs, value, notes=notes)
+    return TableDraft(name, "1 - accuracy", searched, space.tasks, configs, value, notes=notes)
 
 
 def _yahpo(source: Path, name: str) -> TableDraft:
     network = read_yahpo(source)
-    space = searched_parameters(network.meta)
     configs = sobol_design(network.space, SURROGATE_CONFIGS, np.random.default_rng(0))
     parts = [NetworkCurves(network, task).arrays(configs) for task in network.tasks]
     return TableDraft(
         name,
         "100 - validation accuracy",
-        space,
+        network.space,
         network.tasks,
-        config_rows(space, configs),
+        config_rows(network.space, configs),
         np.array([value for value, _ in parts]),
         levels=range(1, len(TRAINED_EPOCHS) + 1),
         arrays={"elapsed": np.array([np.cumsum(cost, axis=1) for _, cost in parts])},

@@ -17,7 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.errors import TableError
-from scrimp.json_values import Config, Json, Scalar
+from scrimp.json_values import Config, Json
+from scrimp.space.parameter import Categorical, Float, Int, Ordinal
+from scrimp.space.space import Space
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
@@ -191,32 +193,12 @@ def split(name: str, rows: int, seed: int) -> Split:
     return Split(name, classification, x[train], y[train], x[valid], y[valid])
 
 
-def _float(name: str, low: float, high: float, **more: Json) -> dict[str, Json]:
-    return {"name": name, "type": "float", "low": low, "high": high, **more}
-
-
-def _log(name: str, low: float, high: float, **more: Json) -> dict[str, Json]:
-    return _float(name, low, high, log=True, **more)
-
-
-def _int(name: str, low: int, high: int, **more: Json) -> dict[str, Json]:
-    return {"name": name, "type": "int", "low": low, "high": high, **more}
-
-
-def _choice(name: str, *choices: Scalar, **more: Json) -> dict[str, Json]:
-    return {"name": name, "type": "choice", "choices": list(choices), **more}
-
-
-def _ordinal(name: str, *choices: Scalar, **more: Json) -> dict[str, Json]:
-    return {"name": name, "type": "ordinal", "choices": list(choices), **more}
-
-
 @dataclass(frozen=True, eq=False)
 class Family:
-    """The description of a space, and a function that builds the estimator of a configuration, for
-    classes (True) or numbers (False)."""
+    """A space, and a function that builds the estimator of a configuration, for classes (True) or
+    numbers (False)."""
 
-    space: tuple[Mapping[str, Json], ...]
+    space: Space
     build: "Callable[[Config, bool], BaseEstimator]"
 
 
@@ -281,67 +263,77 @@ def _linear(config: Config, classes: bool) -> "BaseEstimator":
 
 FAMILIES: Mapping[str, Family] = {
     "svm": Family(
-        (
-            _choice("kernel", "rbf", "linear", "poly"),
-            _log("C", 1e-3, 1e3),
-            _log("gamma", 1e-4, 10.0, when={"kernel": ["rbf", "poly"]}),
-            _int("degree", 2, 4, when={"kernel": "poly"}),
+        Space(
+            kernel=Categorical(["rbf", "linear", "poly"]),
+            C=Float(1e-3, 1e3, log=True),
+            gamma=Float(1e-4, 10.0, log=True, when={"kernel": ["rbf", "poly"]}),
+            degree=Int(2, 4, when={"kernel": "poly"}),
         ),
         _svm,
     ),
-    "ada-boost": Family((_int("n_estimators", 1, 40, log=True), _log("learning_rate", 0.01, 4.0)), _adaptive),
+    "ada-boost": Family(
+        Space(n_estimators=Int(1, 40, log=True), learning_rate=Float(0.01, 4.0, log=True)),
+        _adaptive,
+    ),
     "random-forest": Family(
-        (
-            _choice("kind", "forest", "extra"),
-            _float("max_features", 0.05, 1.0),
-            _int("min_samples_leaf", 1, 30, log=True),
-            _int("max_depth", 1, 20, log=True),
-            _choice("bootstrap", True, False),
-            _float("max_samples", 0.1, 1.0, when={"bootstrap": True}),
+        Space(
+            kind=Categorical(["forest", "extra"]),
+            max_features=Float(0.05, 1.0),
+            min_samples_leaf=Int(1, 30, log=True),
+            max_depth=Int(1, 20, log=True),
+            bootstrap=Categorical([True, False]),
+            max_samples=Float(0.1, 1.0, when={"bootstrap": True}),
         ),
         _forest,
     ),
     "gradient-boosting": Family(
-        (
-            _log("learning_rate", 0.005, 1.0),
-            _int("max_iter", 2, 60, log=True),
-            _int("max_leaf_nodes", 2, 32, log=True),
-            _int("min_samples_leaf", 1, 40, log=True),
-            _log("l2_regularization", 1e-4, 100.0),
-            _float("max_features", 0.1, 1.0),
+        Space(
+            learning_rate=Float(0.005, 1.0, log=True),
+            max_iter=Int(2, 60, log=True),
+            max_leaf_nodes=Int(2, 32, log=True),
+            min_samples_leaf=Int(1, 40, log=True),
+            l2_regularization=Float(1e-4, 100.0, log=True),
+            max_features=Float(0.1, 1.0),
         ),
         _boosting,
     ),
     "mlp": Family(
-        (
-            _choice("solver", "adam", "sgd"),
-            _log("learning_rate_init", 1e-4, 1.0),
-            _float("momentum", 0.0, 0.99, when={"solver": "sgd"}),
-            _log("alpha", 1e-6, 1.0),
-            _ordinal("batch_size", 16, 32, 64, 128),
-            _ordinal("width", 4, 8, 16, 32, 64),
-            _int("depth", 1, 3),
-            _choice("activation", "relu", "tanh"),
+        Space(
+            solver=Categorical(["adam", "sgd"]),
+            learning_rate_init=Float(1e-4, 1.0, log=True),
+            momentum=Float(0.0, 0.99, when={"solver": "sgd"}),
+            alpha=Float(1e-6, 1.0, log=True),
+            batch_size=Ordinal([16, 32, 64, 128]),
+            width=Ordinal([4, 8, 16, 32, 64]),
+            depth=Int(1, 3),
+            activation=Categorical(["relu", "tanh"]),
         ),
         _network,
     ),
-    "k-nearest": Family((_int("n_neighbors", 1, 120, log=True), _choice("weights", "uniform", "distance"),
-                         _float("p", 1.0, 4.0), _choice("project", True, False),
-                         _float("share", 0.3, 0.99, when={"project": True})), _neighbours),
+    "k-nearest": Family(
+        Space(
+            n_neighbors=Int(1, 120, log=True),
+            weights=Categorical(["uniform", "distance"]),
+            p=Float(1.0, 4.0),
+            project=Categorical([True, False]),
+            share=Float(0.3, 0.99, when={"project": True}),
+        ),
+        _neighbours,
+    ),
     "linear": Family(
-        (
-            _choice("robust", True, False),
-            _choice("scaled", True, False),
-            _choice("penalty", "l2", "l1", "elasticnet"),
-            _float("l1_ratio", 0.0, 1.0, when={"penalty": "elasticnet"}),
-            _log("alpha", 1e-6, 1.0),
-            _choice("learning_rate", "constant", "invscaling", "adaptive"),
-            _log("eta0", 1e-4, 1.0),
-            _float("power_t", 0.1, 0.9, when={"learning_rate": "invscaling"}),
-            _int("epochs", 3, 60, log=True),
-            _choice("average", True, False),
+        Space(
+            robust=Categorical([True, False]),
+            scaled=Categorical([True, False]),
+            penalty=Categorical(["l2", "l1", "elasticnet"]),
+            l1_ratio=Float(0.0, 1.0, when={"penalty": "elasticnet"}),
+            alpha=Float(1e-6, 1.0, log=True),
+            learning_rate=Categorical(["constant", "invscaling", "adaptive"]),
+            eta0=Float(1e-4, 1.0, log=True),
+            power_t=Float(0.1, 0.9, when={"learning_rate": "invscaling"}),
+            epochs=Int(3, 60, log=True),
+            average=Categorical([True, False]),
         ),
         _linear,
     ),
-}  # fmt: skip
+}
 """Families with 2 to 10 mixed parameters; svm, mlp, k-nearest and linear may fail."""

@@ -4,7 +4,7 @@ import csv
 import os
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -24,10 +24,12 @@ from scrimp.bench.made_data import (
 )
 from scrimp.bench.results import Cell, Run
 from scrimp.bench.runner import run_cells
-from scrimp.bench.tables import TableDraft, config_rows, described_space, write_table
+from scrimp.bench.tables import TableDraft, config_rows, write_table
 from scrimp.errors import TableError
-from scrimp.json_values import Config, Json, JsonObject
+from scrimp.json_values import Config, Json
 from scrimp.space.designs import sobol_design
+from scrimp.space.parameter import Categorical, Float, Int, Ordinal
+from scrimp.space.space import Space
 
 if TYPE_CHECKING:
     from sklearn.neural_network import MLPClassifier
@@ -47,10 +49,10 @@ class MakingSettings:
         return "small" if self.small else "full"
 
 
-def drawn(space: Sequence[JsonObject], seed: int, count: int) -> list[Config]:
-    """Return the first ``count`` configurations of the Sobol sequence of a described space and a
-    seed; a larger count starts with the same ones."""
-    return sobol_design(described_space(list(space)), count, np.random.default_rng(seed))
+def drawn(space: Space, seed: int, count: int) -> list[Config]:
+    """Return the first ``count`` configurations of the Sobol sequence of a space and a seed; a larger
+    count starts with the same ones."""
+    return sobol_design(space, count, np.random.default_rng(seed))
 
 
 MAKERS = ("curves", "transfer", "checkpoints")
@@ -73,31 +75,33 @@ def make_tables(
     chosen = chosen_families(families)
     need_sklearn()
     folder.mkdir(parents=True, exist_ok=True)
-    work = folder / "work.jsonl"
     if name == "checkpoints":
-        done = run_cells(checkpoint_work(settings), work, workers)
-        return write_checkpoints(folder, done)
+        cells = checkpoint_work(settings)
+    elif name == "curves":
+        cells = config_work("curves", "network", settings)
+    else:
+        cells = [cell for family in chosen for cell in config_work("transfer", family, settings)]
+    records = run_cells(cells, folder / "work.jsonl", workers)
+    if name == "checkpoints":
+        return write_checkpoints(folder, records)
     if name == "curves":
-        done = run_cells(config_work("curves", "network", settings), work, workers)
-        write_curves(folder / "curves.npz", settings, done, times)
+        write_curves(folder / "curves.npz", settings, records, times)
         return [folder / "curves.npz"]
-    cells = [cell for family in chosen for cell in config_work("transfer", family, settings)]
-    records = run_cells(cells, work, workers)
     for family in chosen:
         own = [record for record in records if record["table"] == family]
         write_transfer(folder / f"{family}.npz", family, settings, own)
     return [folder / f"{family}.npz" for family in chosen]
 
 
-SPACE: tuple[Mapping[str, Json], ...] = (
-    {"name": "learning_rate_init", "type": "float", "low": 1e-4, "high": 1.0, "log": True},
-    {"name": "solver", "type": "choice", "choices": ["adam", "sgd"]},
-    {"name": "momentum", "type": "float", "low": 0.0, "high": 0.99, "when": {"solver": "sgd"}},
-    {"name": "alpha", "type": "float", "low": 1e-6, "high": 1.0, "log": True},
-    {"name": "batch_size", "type": "ordinal", "choices": [16, 32, 64, 128, 256]},
-    {"name": "width", "type": "ordinal", "choices": [8, 16, 32, 64, 128]},
-    {"name": "depth", "type": "int", "low": 1, "high": 3},
-    {"name": "activation", "type": "choice", "choices": ["relu", "tanh"]},
+SPACE = Space(
+    learning_rate_init=Float(1e-4, 1.0, log=True),
+    solver=Categorical(["adam", "sgd"]),
+    momentum=Float(0.0, 0.99, when={"solver": "sgd"}),
+    alpha=Float(1e-6, 1.0, log=True),
+    batch_size=Ordinal([16, 32, 64, 128, 256]),
+    width=Ordinal([8, 16, 32, 64, 128]),
+    depth=Int(1, 3),
+    activation=Categorical(["relu", "tanh"]),
 )
 """Eight parameters, one of them conditional."""
 
@@ -133,20 +137,23 @@ def write_curves(
     """Write the table, from the records of its configurations in order; with ``times``, a level costs
     its measured seconds."""
     tasks, epochs = _curve_splits(settings.size, settings.seed)
-    value = np.array([record["value"] for record in records], dtype=float).swapaxes(0, 1)
-    elapsed = np.array([record["elapsed"] for record in records], dtype=float).swapaxes(0, 1)
     draft = TableDraft(
         path.stem,
         "validation cross-entropy",
         SPACE,
         tuple(task.name for task in tasks),
         config_rows(SPACE, drawn(SPACE, settings.seed, len(records))),
-        value,
+        _by_task(records, "value"),
         levels=range(1, epochs + 1),
-        arrays={"elapsed": elapsed} if times else {},
+        arrays={"elapsed": _by_task(records, "elapsed")} if times else {},
         notes={"source": f"scrimp bench make curves, seed {settings.seed}, {settings.size}"},
     )
     write_table(path, draft)
+
+
+def _by_task(records: Sequence[Run], name: str) -> Array:
+    """Return a list of each record, one entry per task, by task and record; None becomes NaN."""
+    return np.array([record[name] for record in records], dtype=float).swapaxes(0, 1)
 
 
 @lru_cache(maxsize=1)
@@ -215,12 +222,8 @@ def run_transfer_work(cell: Cell) -> dict[str, Json]:
     """Train one configuration on every task: its losses, None where it failed."""
     family = FAMILIES[cell.table]
     config = drawn(family.space, cell.seed, int(cell.method) + 1)[-1]
-    return {
-        **cell.head(),
-        "value": [
-            _measured(family, config, task) for task in _transfer_splits(cell.task, cell.seed)
-        ],
-    }
+    tasks = _transfer_splits(cell.task, cell.seed)
+    return {**cell.head(), "value": [_measured(family, config, task) for task in tasks]}
 
 
 def write_transfer(
@@ -228,17 +231,13 @@ def write_transfer(
 ) -> None:
     """Write the table of a family, from the records of its configurations in order."""
     space, tasks = FAMILIES[family].space, _transfer_splits(settings.size, settings.seed)
-    configs = drawn(space, settings.seed, len(records))
-    value = np.array(
-        [[np.nan if found is None else found for found in record["value"]] for record in records]
-    )
     draft = TableDraft(
         path.stem,
         "validation error (rate, or relative root mean square)",
         space,
         tuple(task.name for task in tasks),
-        config_rows(space, configs),
-        value.T[:, :, None],
+        config_rows(space, drawn(space, settings.seed, len(records))),
+        _by_task(records, "value")[:, :, None],
         arrays={"meta_features": np.array([task.features for task in tasks])},
         notes={"source": f"scrimp bench make transfer, seed {settings.seed}, {settings.size}"},
     )

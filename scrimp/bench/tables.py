@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from scrimp.checks import is_number
 from scrimp.errors import SpaceError, TableError
-from scrimp.json_values import Config, Json, JsonObject, Scalar
-from scrimp.space.parameter import Float, Int, parameter_from_json
+from scrimp.json_values import Config, Json, Scalar
+from scrimp.space.parameter import Categorical, Float, Int, Ordinal, parameter_from_json
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Pool, Space
 
@@ -129,7 +129,7 @@ class Table:
 
 def _values(parameter: Parameter, column: Array) -> list[Json]:
     """Return raw numbers as values: choices by index, whole numbers as int."""
-    choices = parameter.grid if not isinstance(parameter, Float | Int) else None
+    choices = _choices(parameter)
     if isinstance(parameter, Float):
         return [float(number) for number in column]
     whole = np.nan_to_num(column).astype(int)
@@ -278,9 +278,6 @@ def _check_optional(arrays: Mapping[str, Array], shape: tuple[int, ...]) -> None
         )
 
 
-Description = Sequence[JsonObject]
-
-
 @dataclass(frozen=True, eq=False)
 class TableDraft:
     """The contents of a table: values (T, C, L) of configurations (C, d) or (T, C, d) on T tasks at
@@ -292,7 +289,7 @@ class TableDraft:
 
     name: str
     metric: str
-    space: Description
+    space: Space
     tasks: tuple[str, ...]
     configs: Array
     value: Array
@@ -312,7 +309,7 @@ def write_table(path: str | Path, draft: TableDraft) -> Table:
         "name": draft.name,
         "metric": draft.metric,
         "goal": "min",
-        "space": [dict(item) for item in draft.space],
+        "space": _description(draft.space),
         "budget": {"name": draft.unit, "levels": list(draft.levels)} if draft.levels else None,
         **draft.notes,
     }
@@ -334,24 +331,38 @@ def write_table(path: str | Path, draft: TableDraft) -> Table:
     return table
 
 
-def config_rows(space: Description, configs: Sequence[Config]) -> Array:
+def config_rows(space: Space, configs: Sequence[Config]) -> Array:
     """Return configurations as rows (C, d): choices by index, NaN for an absent parameter."""
-    parameters = described_space(list(space))
     rows = np.full((len(configs), len(space)), np.nan)
-    for column, item in enumerate(space):
-        name, choices = str(item["name"]), item.get("choices")
+    for column, (name, parameter) in enumerate(space.items()):
+        choices = _choices(parameter)
         for row, config in enumerate(configs):
             if name in config:
-                value = parameters[name].validate(name, config[name])
-                if isinstance(choices, list | tuple):
-                    rows[row, column] = choices.index(value)
-                elif is_number(value):
-                    rows[row, column] = value
+                value = parameter.validate(name, config[name])
+                rows[row, column] = value if choices is None else choices.index(value)
     return rows
+
+
+def _choices(parameter: Parameter) -> tuple[Scalar, ...] | None:
+    """Return the choices that a table has by index; None for numbers."""
+    return None if isinstance(parameter, Float | Int) else tuple(parameter.grid or ())
 
 
 _KINDS = {"float": "float", "int": "int", "choice": "categorical", "ordinal": "ordinal"}
 """The types of parameters in a description, and those of `parameter_from_json`."""
+
+
+def _description(space: Space) -> list[dict[str, Json]]:
+    """Return the description of a space, as `described_space` reads it."""
+    words = {kind: word for word, kind in _KINDS.items()}
+    listed = []
+    for name, parameter in space.items():
+        record = {"name": name, **parameter.to_json()}
+        record["type"] = words[str(record["type"])]
+        if "values" in record:
+            record["choices"] = record.pop("values")
+        listed.append(record)
+    return listed
 
 
 def described_space(description: object) -> Space:
@@ -408,28 +419,23 @@ MAX_DISTINCT_FOR_ORDINAL = 12
 MIN_LOG_RATIO = 100.0
 
 
-def space_of_table(configs: Sequence[Mapping[str, Scalar]]) -> list[dict[str, Json]]:
-    """One entry for every parameter that varies, in the order of the first configuration."""
-    described = []
-    for name in configs[0]:
-        values = [config[name] for config in configs]
-        distinct = list(dict.fromkeys(values))
-        if len(distinct) > 1:
-            described.append({"name": str(name), **_kind(distinct, len(values))})
-    return described
+def space_of_table(configs: Sequence[Mapping[str, Scalar]]) -> Space:
+    """Return the space of every parameter that varies, in the order of the first configuration."""
+    columns = {str(name): [config[name] for config in configs] for name in configs[0]}
+    return Space(
+        {name: _inferred(values) for name, values in columns.items() if len(set(values)) > 1}
+    )
 
 
-def _kind(distinct: list[Scalar], count: int) -> dict[str, Json]:
+def _inferred(values: Sequence[Scalar]) -> Parameter:
+    distinct = list(dict.fromkeys(values))
     numbers = [value for value in distinct if is_number(value)]
     if len(numbers) < len(distinct):
-        return {"type": "choice", "choices": distinct}
-    if len(distinct) <= MAX_DISTINCT_FOR_ORDINAL and 2 * len(distinct) <= count:
-        return {"type": "ordinal", "choices": sorted(numbers)}
+        return Categorical(distinct)
+    if len(distinct) <= MAX_DISTINCT_FOR_ORDINAL and 2 * len(distinct) <= len(values):
+        return Ordinal(sorted(numbers))
     low, high = min(numbers), max(numbers)
-    kind = "int" if all(isinstance(value, int) for value in numbers) else "float"
-    return {
-        "type": kind,
-        "low": low,
-        "high": high,
-        "log": bool(low > 0 and high / low >= MIN_LOG_RATIO),
-    }
+    log = low > 0 and high / low >= MIN_LOG_RATIO
+    if all(isinstance(value, int) for value in numbers):
+        return Int(int(low), int(high), log=log)
+    return Float(low, high, log=log)

@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 
 from scrimp.bench.made_data import FAMILIES, split
-from scrimp.bench.tables import described_space
 
 
 @pytest.mark.parametrize("name", list(FAMILIES))
 @pytest.mark.parametrize("task", ["iris", "petal-width"])
 def test_what_is_built_learns(name, task):
     family, data = FAMILIES[name], split(task, 75, 0)
-    space = described_space(list(family.space))
     errors = []
-    for config in space.sample(6, np.random.default_rng(0)):
+    for config in family.space.sample(6, np.random.default_rng(0)):
         model = family.build(config, data.classification)
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -37,6 +35,6 @@ def test_there_are_seven_of_two_to_ten_parameters():
     sizes = {name: len(family.space) for name, family in FAMILIES.items()}
     assert len(sizes) == 7 and min(sizes.values()) == 2 and max(sizes.values()) == 10
     conditional = [
-        name for name, family in FAMILIES.items() if any("when" in item for item in family.space)
+        name for name, family in FAMILIES.items() if any(p.when for p in family.space.values())
     ]
     assert len(conditional) >= 4

@@ -1,11 +1,10 @@
 """Which configurations are made."""
 
 from scrimp.bench.making import MakingSettings, drawn
+from scrimp.space.parameter import Float, Int
+from scrimp.space.space import Space
 
-SPACE = (
-    {"name": "x", "type": "float", "low": 0.0, "high": 1.0},
-    {"name": "k", "type": "int", "low": 1, "high": 9},
-)
+SPACE = Space(x=Float(0.0, 1.0), k=Int(1, 9))
 
 
 def test_more_configurations_begin_alike():

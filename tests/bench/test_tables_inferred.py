@@ -1,6 +1,7 @@
 """Spaces read off configurations."""
 
 from scrimp.bench.tables import space_of_table
+from scrimp.space.parameter import Categorical, Float, Int, Ordinal
 
 
 def test_every_kind():
@@ -15,10 +16,10 @@ def test_every_kind():
         }
         for k in range(30)
     ]
-    found = {item["name"]: item for item in space_of_table(configs)}
+    found = space_of_table(configs)
     assert list(found) == ["lr", "act", "units", "n", "mom"]
-    assert (found["lr"]["type"], found["lr"]["log"], found["lr"]["high"]) == ("float", True, 1.0)
-    assert found["act"] == {"name": "act", "type": "choice", "choices": ["relu", "tanh"]}
-    assert found["units"] == {"name": "units", "type": "ordinal", "choices": [16, 32]}
-    assert (found["n"]["type"], found["n"]["low"], found["n"]["log"]) == ("int", 3, False)
-    assert found["mom"]["log"] is False  # reaches 0
+    assert isinstance(found["lr"], Float) and (found["lr"].log, found["lr"].high) == (True, 1.0)
+    assert found["act"] == Categorical(["relu", "tanh"])
+    assert found["units"] == Ordinal([16, 32])
+    assert isinstance(found["n"], Int) and (found["n"].low, found["n"].log) == (3, False)
+    assert found["mom"].log is False  # reaches 0

@@ -5,18 +5,13 @@ import pytest
 
 from scrimp.bench.tables import TableDraft, config_rows, read_table, write_table
 from scrimp.errors import ConfigError, TableError
+from scrimp.space.parameter import Categorical, Float, Ordinal
+from scrimp.space.space import Space
 
-SPACE = (
-    {"name": "kernel", "type": "choice", "choices": ["linear", "rbf"]},
-    {
-        "name": "gamma",
-        "type": "float",
-        "low": 0.1,
-        "high": 10.0,
-        "log": True,
-        "when": {"kernel": "rbf"},
-    },
-    {"name": "layers", "type": "ordinal", "choices": [1, 2, 4]},
+SPACE = Space(
+    kernel=Categorical(["linear", "rbf"]),
+    gamma=Float(0.1, 10.0, log=True, when={"kernel": "rbf"}),
+    layers=Ordinal([1, 2, 4]),
 )
 CONFIGS = [{"kernel": "linear", "layers": 4}, {"kernel": "rbf", "gamma": 0.5, "layers": 1}]
 
@@ -30,7 +25,9 @@ def test_configurations_come_back(tmp_path):
         "mine", "loss", SPACE, ("t",), rows, value, "step", (10, 20), arrays, {"source": "here"}
     )
     write_table(tmp_path / "mine.npz", draft)
-    task = read_table(tmp_path / "mine.npz").task("t")
+    table = read_table(tmp_path / "mine.npz")
+    assert table.space == SPACE
+    task = table.task("t")
     assert list(task.pool.configs) == CONFIGS
     np.testing.assert_array_equal(task.value, value[0])
     assert [path.name for path in tmp_path.iterdir()] == ["mine.npz"]
