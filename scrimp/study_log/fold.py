@@ -5,10 +5,10 @@ With a `Fold`, policies keep state of their own: a rung table, for instance, adv
 event instead of being computed from all trials again.
 """
 
-import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import deque
+from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -45,9 +45,6 @@ from scrimp.study_log.trial import STATUSES, Observation, Trial
 from scrimp.study_log.vetting import ENDS, MAX_DECISIONS_AHEAD, queue_objection, tag_objection
 
 S = TypeVar("S")
-
-ABOUT_TRIALS = frozenset({Reported, BudgetGranted, Ended, Lost, Retried})
-"""Kinds of events about one trial."""
 
 
 class Fold(ABC, Generic[S]):
@@ -116,7 +113,7 @@ class State:
             self._waiting.setdefault(kind, []).append((fold, state))
 
     def apply(self, event: Event) -> None:
-        """Apply one event."""
+        """Apply one event. Every process applies all events of all others, so this is kept lean."""
         before: Trial | None = None
         trial: Trial | None = None
         kind = type(event)
@@ -129,12 +126,13 @@ class State:
                 )
             before = self.trials[number]
             trial = self._about_trial(event, before)  # type: ignore[arg-type]
-        elif isinstance(event, TrialAdded):
-            trial = self._added(event)
+        elif kind is TrialAdded:
+            trial = self._added(event)  # type: ignore[arg-type]
         else:
-            self._about_study(event)
+            ABOUT_THE_STUDY[kind](self, event)
         self.length += 1
-        self.remembered.clear()
+        if self.remembered:
+            self.remembered.clear()
         if event.time > self.time:
             self.time = event.time
         for fold, state in self._watching:
@@ -143,40 +141,42 @@ class State:
             for fold, state in self._waiting[kind]:
                 fold.step(state, event, None, None)
 
-    def _about_study(self, event: Event) -> None:
-        match event:
-            case Decided() if not 0 <= event.decision <= self.length + MAX_DECISIONS_AHEAD:
-                words = f"a decision has the number {shortened(event.decision)}; the next one is"
-                self.ignored.append((self.length, f"{words} {self.decisions}"))
-            case Decided():
-                self.decisions = max(self.decisions, event.decision + 1)
-                self.recorded = latest_record(self.recorded, event.record)
-                if event.record.degraded:
-                    self.degraded.append((event.decision, event.record.degraded))
-            case Enqueued():
-                assert self.problem is not None
-                objection = queue_objection(self.problem.space, event.config)
-                if objection:
-                    self.ignored.append((self.length, objection))
-                else:
-                    self.queue.append(event.config)
-            case Advised():
-                self.advised = True
-            case StudyCreated() if self.created is not None:
-                self.ignored.append((self.length, "the study is created a second time"))
-            case StudyCreated():
-                self.created, self.method, self.plugins = event, event.method, event.plugins
-                self.problem = self.parse(event.problem)
-            case StudyChanged():
-                self._change(event)
-            case SourceAttached():
-                self.sources.append(event)
-            case CheckpointsRemoved():
-                self.freed += event.size
-            case Annotated():
-                self._annotate(event)
+    def _decided(self, event: Decided) -> None:
+        if not 0 <= event.decision <= self.length + MAX_DECISIONS_AHEAD:
+            words = f"a decision has the number {shortened(event.decision)}; the next one is"
+            self.ignored.append((self.length, f"{words} {self.decisions}"))
+            return
+        self.decisions = max(self.decisions, event.decision + 1)
+        if event.record is not EMPTY_RECORD:
+            self.recorded = latest_record(self.recorded, event.record)
+            if event.record.degraded:
+                self.degraded.append((event.decision, event.record.degraded))
 
-    def _annotate(self, event: Annotated) -> None:
+    def _enqueued(self, event: Enqueued) -> None:
+        assert self.problem is not None
+        objection = queue_objection(self.problem.space, event.config)
+        if objection:
+            self.ignored.append((self.length, objection))
+        else:
+            self.queue.append(event.config)
+
+    def _advised(self, _: Advised) -> None:
+        self.advised = True
+
+    def _created(self, event: StudyCreated) -> None:
+        if self.created is not None:
+            self.ignored.append((self.length, "the study is created a second time"))
+            return
+        self.created, self.method, self.plugins = event, event.method, event.plugins
+        self.problem = self.parse(event.problem)
+
+    def _attached(self, event: SourceAttached) -> None:
+        self.sources.append(event)
+
+    def _removed(self, event: CheckpointsRemoved) -> None:
+        self.freed += event.size
+
+    def _annotated(self, event: Annotated) -> None:
         """Apply an annotation. Folds see no trial with it, since no decision depends on it."""
         objection = annotation_objection(event)
         if event.trial is not None and not 0 <= event.trial < len(self.trials):
@@ -206,7 +206,7 @@ class State:
                 ) from None
         return self.parsed[id(record)][1]
 
-    def _change(self, event: StudyChanged) -> None:
+    def _changed(self, event: StudyChanged) -> None:
         if event.problem is not None:
             old, self.problem = self.problem, self.parse(event.problem)
             if old is not None and old.space != self.problem.space:
@@ -239,7 +239,8 @@ class State:
         self.front = []
         for trial in self.trials:
             for point in trial.curve:
-                self._consider_best(trial.id, point)
+                if point.feasible:
+                    self.front = with_report(self.front, point, trial.id)
 
     def _added(self, event: TrialAdded) -> Trial:
         if event.trial != len(self.trials):
@@ -266,44 +267,16 @@ class State:
     def _about_trial(
         self, event: Reported | BudgetGranted | Ended | Lost | Retried, before: Trial
     ) -> Trial:
-        if not isinstance(event, Retried):
+        kind = type(event)
+        if kind is not Retried:
             # Attempts are numbered in turn. A worker that resumes a trial goes through all attempts
             # before, so a huge number would keep it busy for ever.
-            newest = max(before.attempt + isinstance(event, BudgetGranted), 1)
-            if not 0 <= event.attempt <= newest:
-                words = f"trial {before.id} has the attempt {shortened(event.attempt)}"
+            newest = max(before.attempt + (kind is BudgetGranted), 1)
+            if not 0 <= event.attempt <= newest:  # type: ignore[union-attr]
+                words = f"trial {before.id} has the attempt {shortened(event.attempt)}"  # type: ignore[union-attr]
                 self.ignored.append((self.length, f"{words}; it must be at most {newest}"))
                 return before
-        match event:
-            case Reported():
-                trial = self._reported(event, before)
-            case BudgetGranted():
-                trial = before
-                if not before.finished:
-                    trial = replace(
-                        before,
-                        granted=event.budget,
-                        attempt=event.attempt,
-                        worker=event.worker,
-                        status="running",
-                        message="",
-                        started=event.time if before.started is None else before.started,
-                    )
-            case Ended() if event.status not in ENDS:
-                trial = before
-                self.ignored.append(
-                    (self.length, f"trial {event.trial} ends as {shortened(event.status)}")
-                )
-            case Ended():
-                trial = before
-                if not _too_late(event, before):
-                    trial = replace(
-                        before, status=event.status, message=event.message, ended=event.time
-                    )
-            case Lost():
-                trial = self._lost(event, before)
-            case Retried():
-                trial = self._retried(before) if before.status == "failed" else before
+        trial = ABOUT_TRIALS[kind](self, event, before)
         if trial is not before:
             self.trials[trial.id] = trial
             if trial.status != before.status:
@@ -312,6 +285,29 @@ class State:
                 if trial.status != "paused":
                     self.interrupted.pop(trial.id, None)
         return trial
+
+    def _granted(self, event: BudgetGranted, before: Trial) -> Trial:
+        if before.finished:
+            return before
+        return replace(
+            before,
+            granted=event.budget,
+            attempt=event.attempt,
+            worker=event.worker,
+            status="running",
+            message="",
+            started=event.time if before.started is None else before.started,
+        )
+
+    def _ended(self, event: Ended, before: Trial) -> Trial:
+        if event.status not in ENDS:
+            self.ignored.append(
+                (self.length, f"trial {event.trial} ends as {shortened(event.status)}")
+            )
+            return before
+        if _too_late(event, before):
+            return before
+        return replace(before, status=event.status, message=event.message, ended=event.time)
 
     def _lost(self, event: Lost, before: Trial) -> Trial:
         if before.status != "running" or event.attempt != before.attempt:
@@ -328,49 +324,60 @@ class State:
         )
 
     def _reported(self, event: Reported, before: Trial) -> Trial:
-        assert self.problem is not None
+        problem = self.problem
+        assert problem is not None
         if _too_late(event, before):
             return before
-        vouched = self.vouched.setdefault(before.id, {})
-        vouched[event.attempt] = max(event.step, vouched.get(event.attempt, 0.0))
-        point = observation(event, self.problem)
+        if event.attempt > 1 or before.id in self.vouched:
+            vouched = self.vouched[before.id] = self.vouched_by_attempt(before.id)
+            vouched[event.attempt] = max(event.step, vouched.get(event.attempt, 0.0))
+        point = observation(event, problem)
         curve = _with_point(before.curve, point)
         if curve is before.curve:
             # The first report of a step counts; this one trained it again.
             place = bisect_left(curve, point.step, key=attrgetter("step"))
             self.repeated += point.step - (curve[place - 1].step if place else 0.0)
             return before
-        self.spent += curve[-1].step - before.budget
-        self._consider_best(before.id, point)
+        last, loss, best = curve[-1], point.loss, before.best
+        self.spent += last.step - before.budget
         status, end = before.status, before.ended
         # A value that is not finite completes nothing: an `Ended` event follows it.
-        if point.loss is None:
-            pass
-        elif curve[-1].step >= self.problem.full_budget:
-            status, end = "completed", event.time
-        elif curve[-1].step >= before.granted and status == "running":
-            status = "paused"
-        best = before.best
-        known = math.inf if best is None else self.problem.sign * best
-        if point.loss is not None and point.feasible and point.loss < known:
-            best = self.problem.value(point.loss)
+        if loss is not None:
+            if last.step >= problem.full_budget:
+                status, end = "completed", event.time
+            elif last.step >= before.granted and status == "running":
+                status = "paused"
+            if point.feasible:
+                self.front = with_report(self.front, point, before.id)
+                if best is None or loss < problem.sign * best:
+                    best = problem.value(loss)
         return replace(
             before,
             curve=curve,
             status=status,
             ended=end,
-            value=self.problem.value(curve[-1].loss),
+            value=problem.value(last.loss),
             best=best,
             lost_workers=0,
         )
 
-    def _retried(self, before: Trial) -> Trial:
+    def vouched_by_attempt(self, trial: int) -> dict[int, float]:
+        """Return the highest step that counts for each attempt of a trial. It is stored once a
+        second attempt reports; until then it is the budget."""
+        if trial in self.vouched:
+            return self.vouched[trial]
+        before = self.trials[trial] if 0 <= trial < len(self.trials) else None
+        return {1: max(before.budget, 0.0)} if before is not None and before.curve else {}
+
+    def _retried(self, _: Retried, before: Trial) -> Trial:
         """Return a failed trial as a stale one, with its finite reports."""
         assert self.problem is not None
+        if before.status != "failed":
+            return before
         curve = tuple(point for point in before.curve if point.loss is not None)
         last = curve[-1] if curve else None
         good = 0.0 if last is None else last.step
-        vouched = self.vouched.get(before.id, {}).items()
+        vouched = self.vouched_by_attempt(before.id).items()
         self.vouched[before.id] = {attempt: min(step, good) for attempt, step in vouched if good}
         return replace(
             before,
@@ -383,10 +390,26 @@ class State:
             lost_workers=0,
         )
 
-    def _consider_best(self, trial: int, point: Observation) -> None:
-        """Update the front; with one metric it is the best report alone."""
-        if point.feasible:
-            self.front = with_report(self.front, point, trial)
+
+ABOUT_TRIALS: dict[type, Callable[[State, Any, Trial], Trial]] = {
+    BudgetGranted: State._granted,
+    Reported: State._reported,
+    Ended: State._ended,
+    Lost: State._lost,
+    Retried: State._retried,
+}
+"""What an event about a trial makes of it."""
+
+ABOUT_THE_STUDY: dict[type, Callable[[State, Any], None]] = {
+    Decided: State._decided,
+    Enqueued: State._enqueued,
+    Advised: State._advised,
+    StudyCreated: State._created,
+    StudyChanged: State._changed,
+    SourceAttached: State._attached,
+    CheckpointsRemoved: State._removed,
+    Annotated: State._annotated,
+}
 
 
 def observation(event: Reported, problem: Problem) -> Observation:

@@ -56,9 +56,10 @@ class History:
         """Return a longer history; this one does not change."""
         state = self._current()
         log = self._log if len(self._log) == self.length else self._log[: self.length]
+        apply, append = state.apply, log.append
         for event in events:
-            state.apply(event)
-            log.append(event)
+            apply(event)
+            append(event)
         return History(log, state.length, state)
 
     def _current(self) -> State:
@@ -180,7 +181,7 @@ class History:
 
     def vouched(self, trial: int) -> dict[int, float]:
         """Return the highest step that counts for each attempt of a trial."""
-        return dict(self._current().vouched.get(trial, {}))
+        return dict(self._current().vouched_by_attempt(trial))
 
     def with_status(self, *statuses: str) -> list[Trial]:
         """Return the trials in these states, in the order in which they entered them."""

@@ -246,6 +246,11 @@ class Problem:
         """The factor from value to loss of each metric: 1 to minimize it, -1 to maximize it."""
         return tuple(1.0 if way == "minimize" else -1.0 for way in self.metrics.values())
 
+    @cached_property
+    def _others(self) -> tuple[tuple[str, float], ...]:
+        """The metrics behind the first, with their signs."""
+        return tuple(zip(self.names[1:], self.signs[1:], strict=True))
+
     @property
     def metric(self) -> str:
         """The name of the metric; the first of several."""
@@ -299,13 +304,16 @@ class Problem:
         None if the report does not count: its first metric is missing, or any of them is not
         finite. NaN for another metric that is missing, such as one that was added later.
         """
-        found: list[float] = []
-        for name, sign in zip(self.names, self.signs, strict=True):
-            value = metrics.get(name, math.nan if found else None)
+        value = metrics.get(self.names[0])
+        if value is None or not math.isfinite(value):
+            return None
+        found = [self.signs[0] * value]
+        for name, sign in self._others:
+            value = metrics.get(name, math.nan)
             if value is None or math.isinf(value):
                 return None
             found.append(sign * value)
-        return None if math.isnan(found[0]) else tuple(found)
+        return tuple(found)
 
     def counted(self, losses: Losses | None) -> Losses | None:
         """Return the losses as they count in comparisons: one beyond its goal counts as the goal.

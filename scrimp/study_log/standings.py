@@ -79,6 +79,9 @@ def with_report(front: Front, point: Observation, trial: int) -> Front:
     losses = point.counted
     if losses is None:
         return front
+    if len(losses) == 1:
+        # The best report alone.
+        return front if front and front[0][0] <= losses else [(losses, trial, point.step)]
     if any(known == losses or dominates(known, losses) for known, _, _ in front):
         return front
     kept = [member for member in front if not dominates(losses, member[0])]

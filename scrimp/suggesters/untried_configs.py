@@ -20,6 +20,7 @@ a resumed study continues where it was. A *grid* is walked in the order of
 
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
@@ -93,15 +94,12 @@ class Known:
     def add(self, config: Config | None) -> None:
         """Add the configuration of the next trial."""
         self.configs.append(config)
-        key = None if config is None else self.space.key(config)
-        try:
-            if key is None or key in self._keys:
-                return
-        except TypeError:
-            # A list or an object in the log is not a value of any parameter.
+        if config is None:
             return
-        self._keys.add(key)
-        row = self._rows.get(key)
+        key, count = self.space.key(config), len(self._keys)
+        with suppress(TypeError):  # a list or an object in the log is no value of any parameter
+            self._keys.add(key)
+        row = self._rows.get(key) if len(self._keys) > count and self._rows else None
         if row is not None:
             # The last untried row takes its place.
             self._count -= 1
