@@ -60,6 +60,8 @@ def _plain(value: object) -> int | float:
 
 _encoder = msgspec.json.Encoder(enc_hook=_plain)
 _decoder: msgspec.json.Decoder[Event] = msgspec.json.Decoder(Event)
+_many: msgspec.json.Decoder[int | Event] = msgspec.json.Decoder(int | Event)
+"""Reads lines as they stand: the number of the format and the event in turns."""
 
 
 def encode(events: Iterable[Appended]) -> list[str]:
@@ -86,18 +88,13 @@ def decode(lines: Iterable[bytes | str], study: str, start: int = 0) -> list[Eve
     `StorageError` names the first line that cannot be read.
     """
     raws = [line.encode() if isinstance(line, str) else line for line in lines]
-    head, skip = f"{PREFIX}{{".encode(), len(PREFIX)
-    together = None
-    if all(raw.startswith(head) for raw in raws):
-        together = _together(b"\n".join([raw[skip:] for raw in raws]), len(raws))
+    together = _together(b"\n".join(raws), len(raws))
     return _one_by_one(raws, study, start) if together is None else together
 
 
 def decode_text(text: str, study: str, start: int = 0) -> list[Event]:
     """Return the events in lines that come as one text; see `decode`."""
-    count, head = text.count("\n") + 1, f"\n{PREFIX}{{"
-    whole = f"\n{text}"
-    together = _together(whole.replace(head, "\n{"), count) if whole.count(head) == count else None
+    together = _together(text, text.count("\n") + 1)
     return decode(text.split("\n"), study, start) if together is None else together
 
 
@@ -126,9 +123,10 @@ def _one_by_one(raws: Sequence[bytes], study: str, start: int) -> list[Event]:
 def _together(text: bytes | str, count: int) -> list[Event] | None:
     """Decode all lines in one call; None when one of the ``count`` lines is broken."""
     with suppress(ValueError):
-        events = _decoder.decode_lines(text)
-        if len(events) == count:
-            return events
+        found = _many.decode_lines(text)
+        events: list[Event] = found[1::2]  # type: ignore[assignment]
+        if found[::2] == [FORMAT_NUMBER] * count and len(events) == count:
+            return None if int in set(map(type, events)) else events
     return None
 
 
