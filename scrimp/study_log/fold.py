@@ -141,7 +141,7 @@ class State:
             for fold, state in self._waiting[kind]:
                 fold.step(state, event, None, None)
 
-    def _decided(self, event: Decided) -> None:
+    def _record_decision(self, event: Decided) -> None:
         if not 0 <= event.decision <= self.length + MAX_DECISIONS_AHEAD:
             words = f"a decision has the number {shortened(event.decision)}; the next one is"
             self.ignored.append((self.length, f"{words} {self.decisions}"))
@@ -152,7 +152,7 @@ class State:
             if event.record.degraded:
                 self.degraded.append((event.decision, event.record.degraded))
 
-    def _enqueued(self, event: Enqueued) -> None:
+    def _enqueue(self, event: Enqueued) -> None:
         assert self.problem is not None
         objection = queue_objection(self.problem.space, event.config)
         if objection:
@@ -160,23 +160,23 @@ class State:
         else:
             self.queue.append(event.config)
 
-    def _advised(self, _: Advised) -> None:
+    def _note_advice(self, _: Advised) -> None:
         self.advised = True
 
-    def _created(self, event: StudyCreated) -> None:
+    def _create(self, event: StudyCreated) -> None:
         if self.created is not None:
             self.ignored.append((self.length, "the study is created a second time"))
             return
         self.created, self.method, self.plugins = event, event.method, event.plugins
         self.problem = self.parse(event.problem)
 
-    def _attached(self, event: SourceAttached) -> None:
+    def _attach(self, event: SourceAttached) -> None:
         self.sources.append(event)
 
-    def _removed(self, event: CheckpointsRemoved) -> None:
+    def _count_freed(self, event: CheckpointsRemoved) -> None:
         self.freed += event.size
 
-    def _annotated(self, event: Annotated) -> None:
+    def _annotate(self, event: Annotated) -> None:
         """Apply an annotation. Folds see no trial with it, since no decision depends on it."""
         objection = annotation_objection(event)
         if event.trial is not None and not 0 <= event.trial < len(self.trials):
@@ -206,7 +206,7 @@ class State:
                 ) from None
         return self.parsed[id(record)][1]
 
-    def _changed(self, event: StudyChanged) -> None:
+    def _change(self, event: StudyChanged) -> None:
         if event.problem is not None:
             old, self.problem = self.problem, self.parse(event.problem)
             if old is not None and old.space != self.problem.space:
@@ -398,17 +398,17 @@ ABOUT_TRIALS: dict[type, Callable[[State, Any, Trial], Trial]] = {
     Lost: State._lost,
     Retried: State._retried,
 }
-"""What an event about a trial makes of it."""
+"""The trial after an event about it."""
 
 ABOUT_THE_STUDY: dict[type, Callable[[State, Any], None]] = {
-    Decided: State._decided,
-    Enqueued: State._enqueued,
-    Advised: State._advised,
-    StudyCreated: State._created,
-    StudyChanged: State._changed,
-    SourceAttached: State._attached,
-    CheckpointsRemoved: State._removed,
-    Annotated: State._annotated,
+    Decided: State._record_decision,
+    Enqueued: State._enqueue,
+    Advised: State._note_advice,
+    StudyCreated: State._create,
+    StudyChanged: State._change,
+    SourceAttached: State._attach,
+    CheckpointsRemoved: State._count_freed,
+    Annotated: State._annotate,
 }
 
 
