@@ -196,7 +196,8 @@ def _show_front(record: StudyRecord) -> None:
     corner = record.problem.values(reference_of(record.history))
     measured = ", ".join(f"{name} {number(value, 4)}" for name, value in corner.items())
     volume = number(record.hypervolume, 6)
-    say(f"front: {len(record.front)} reports  ·  hypervolume {volume} from {measured}")
+    reports = "1 report" if len(record.front) == 1 else f"{len(record.front)} reports"
+    say(f"front: {reports}  ·  hypervolume {volume} from {measured}")
     for member in record.front:
         values = ", ".join(f"{name} {number(value, 6)}" for name, value in member["values"].items())
         after = "" if budget is None else f" after {budget.amount(member['budget'])}"

@@ -6,6 +6,7 @@ aim_lines(reason.each, front, problem)       # "between trial 3 and trial 9: ...
 
 from collections.abc import Mapping
 
+from scrimp.explain.reason_words import counted
 from scrimp.study_log.compromise import knee_of
 from scrimp.study_log.decision_record import Expected
 from scrimp.study_log.history import History
@@ -27,7 +28,7 @@ def front_headline(history: History, trial: Trial) -> str:
         knee = knee_of(history)
         place = ", at its knee" * (knee is not None and knee[0].id == trial.id)
         behind = _listed(dominated_trials(history, trial))
-        return f"on the front{place}, with {len(history.front)} reports in all{behind}"
+        return f"on the front{place}, with {counted(len(history.front), 'report')} in all{behind}"
     last = trial.last
     if last is None or last.counted is None or not last.feasible:
         return "not on the front"

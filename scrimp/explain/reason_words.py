@@ -48,8 +48,8 @@ from scrimp.study_log.problem import Problem
 from scrimp.study_log.trial import Trial
 
 WORDS: Mapping[type, str] = {
-    FirstDesign: "It belongs to the first design: configurations spread over the space before a"
-    " model can learn anything.",
+    FirstDesign: "It belongs to the first design: configurations spread over the space before there"
+    " are enough results to learn from.",
     Queued: "A user queued it, and the queue comes before the method.",
     TakenUpAgain: "Its last attempt was interrupted or failed, so it was tried again.",
     FromPortfolio: "It belongs to the portfolio of past studies: configurations that did well in"
@@ -73,6 +73,7 @@ MODELLESS = {
     "random": "It was drawn at random.",
     "sobol": "It is the next point of a Sobol sequence, which fills the space evenly.",
     "grid": "It is the next point of the grid.",
+    "median": "It was drawn at random.",
 }
 """Reasons of methods without a model."""
 
@@ -178,11 +179,12 @@ def why(record: DecisionRecord, problem: Problem, method: str, new: bool, budget
     if isinstance(reason, Told) and reason.what == "confirmation":
         return "It repeats a configuration to confirm a verdict (is the best better than noise?)."
     if isinstance(reason, FirstDesign) and reason.guessed:
-        return "It is the user's guess, which is tried before a model can learn anything."
+        return "It is the user's guess, which is tried before anything is learned from results."
     if isinstance(reason, FirstDesign) and reason.centre:
         return "It begins the first design, at the defaults or the middle of each range."
     for said in (reason, record.grant):
-        words = WORDS.get(type(said), "") or _particular(said, amount, new)
+        whole = budget >= problem.full_budget
+        words = WORDS.get(type(said), "") or _particular(said, amount, new, whole)
         if words:
             return words
     match reason:
@@ -237,13 +239,17 @@ def step_words(reason: Modelled, problem: Problem) -> str:
     return "" if problem.budget is None or step is None else f" by {problem.budget.name} {step:g}"
 
 
-def _particular(said: Reason | Grant | None, amount: str, new: bool) -> str:
-    """Return a reason that has values of this decision; empty for others."""
+def _particular(said: Reason | Grant | None, amount: str, new: bool, whole: bool) -> str:
+    """Return a reason that has values of this decision; empty for others. ``whole``: the trial may
+    train to the end."""
     match said:
         case Promoted(level):
             return f"Its value was within the cutoff at {level:g}, so it was promoted to {amount}."
         case InBracket(bracket, None):
             where = f" in bracket {bracket}" if bracket else ""
+            if whole:
+                # Where trials are stopped, nothing waits for a promotion.
+                return f"A worker was free, so a new trial started{where} with {amount}."
             return (
                 "A worker was free and no trial could be promoted, so a new one started"
                 f"{where} with {amount}."

@@ -346,7 +346,7 @@ def _start_sentence(history: History, trial: Trial, moments: Sequence[Moment]) -
     ranks = [moment.rank for moment in moments if moment.rank is not None]
     if not ranks or history.problem.budget is None:
         return begun
-    return f"{begun} Its rank: {path_words(ranks, history.problem.budget)}."
+    return f"{begun} Its rank when it continued: {path_words(ranks, history.problem.budget)}."
 
 
 def _modelled_sentence(problem: Problem, trial: Trial, reason: Modelled, seen: Seen) -> str:
@@ -423,9 +423,7 @@ def _only_budget(history: History, trial: Trial, budget: float) -> str:
     assert problem.budget is not None
     amount = problem.budget.amount(budget)
     if budget >= problem.full_budget:
-        stopped = "" if trial.status != "stopped" else problem.budget.amount(trial.budget)
-        end = f", and was stopped after {stopped}" if stopped else ""
-        return f"{amount} at once, the whole training{end}"
+        return f"{amount} at once, the whole training{_stop_words(history, trial)}"
     ends = {"running": "so far", "failed": "since it failed", "stale": "since its worker vanished"}
     if trial.status in ends:
         return f"{amount} and no more, {ends[trial.status]}"
@@ -516,6 +514,24 @@ def _outcome_sentences(history: History, trial: Trial, moments: Sequence[Moment]
     return found
 
 
+def _stop_words(history: History, trial: Trial) -> str:
+    """Say when a trial was stopped, and its rank at that moment; empty for any other trial."""
+    problem = history.problem
+    if trial.status != "stopped" or problem.budget is None:
+        return ""
+    words = f", and was stopped after {problem.budget.amount(trial.budget)}"
+    own = (
+        place
+        for place, event in enumerate(history.events)
+        if isinstance(event, Reported) and event.trial == trial.id
+    )
+    until = history.events[: max(own, default=-1) + 1]
+    rank = rank_then(problem, until, trial.id, trial.budget)
+    if rank is None or rank.count == 1:
+        return words
+    return f"{words}, number {rank.place} of the {rank.count} trials that had come that far"
+
+
 def _past_sentence(shares: Mapping[str, float], alone: bool) -> str:
     """Describe the weights of past studies. They are rounded in the log: without being ``alone`` they
     are never all."""
@@ -525,5 +541,6 @@ def _past_sentence(shares: Mapping[str, float], alone: bool) -> str:
     each = " each" if len(largest) > 1 else ""
     return (
         f"Past studies had a weight of {share_words(total)} in all; the largest was that of"
-        f" {' and '.join(largest)}, {share_words(most)}{each}."
+        f" {' and '.join(part for part in (', '.join(largest[:-1]), largest[-1]) if part)},"
+        f" {share_words(most)}{each}."
     )

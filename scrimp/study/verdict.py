@@ -66,7 +66,8 @@ class StudyVerdict:
     ``noise``: the standard deviation of one run; ``noise_source``: where it comes from;
     ``noise_freedom``: its degrees of freedom, 0 if it was not measured.
     ``default``: the first configuration that a user queued or guessed, else the first one; None if it
-    has no finished run or is the best; ``default_name`` says which. ``confirmed``: runs that this verdict made. ``after``: the
+    has no finished run or is the best; ``default_name`` says which. ``luckiest``: the configuration
+    with the best value, if another one is expected to be better; None otherwise. ``confirmed``: runs that this verdict made. ``after``: the
     training at which values are compared, in words; empty without budgets.
     """
 
@@ -82,6 +83,7 @@ class StudyVerdict:
     confirmed: int = 0
     after: str = ""
     default_name: str = "the first trial"
+    luckiest: Candidate | None = None
 
     @property
     def probability_better(self) -> float:
@@ -148,6 +150,13 @@ class StudyVerdict:
                 f"It beats {self.default_name}, trial {self.default.trial} ({number(self.default.value)}"
                 f"{self.default.of_runs}), with probability {_shown(self.default.probability)}."
             )
+        lucky = self.luckiest
+        if lucky is not None and lucky.trial not in {rival.trial for rival in self.rivals}:
+            lines.append(
+                f"It beats trial {lucky.trial}, which has the best value ({number(lucky.value)}"
+                f"{lucky.of_runs}), with probability {_shown(lucky.probability)}: part of that value is"
+                " expected to be luck."
+            )
         return "\n".join([*lines, self._outlook()])
 
     def _noise_sentence(self) -> str:
@@ -200,6 +209,8 @@ def verdict_of(history: History, level: float = 0.95, confirmed: int = 0) -> Stu
         ) from None
     default, budget = default_place(history, runs), history.problem.budget
     found = [_candidate(history, runs, contest, place, level) for place in range(len(contest.mean))]
+    sign = history.problem.signs[0]
+    luckiest = min(range(len(found)), key=lambda place: sign * found[place].value)
     return StudyVerdict(
         study=history.created.name,
         metric=history.problem.metric,
@@ -213,6 +224,7 @@ def verdict_of(history: History, level: float = 0.95, confirmed: int = 0) -> Stu
         confirmed=confirmed,
         after=f" after {budget.amount(runs.budget)}" if budget is not None else "",
         default_name=_default_trial(history)[1],
+        luckiest=None if luckiest == contest.best else found[luckiest],
     )
 
 

@@ -117,6 +117,12 @@ def bound_hints(history: History) -> list[str]:
         )
         if len(leaders) > 2 and 2 * alike <= len(leaders):
             continue
+        if len(history.trials) > BEST_TRIALS_COMPARED and not any(
+            name in trial.config and _end(parameter, trial.config[name]) != end
+            for trial in history.trials
+        ):
+            # No other value was tried, so nothing is known about this end.
+            continue
         among = f" in {alike} of the top {len(leaders)} trials" if len(leaders) > 1 else ""
         hints.append(f"{name} is at its {end} bound{among}; consider widening its range")
     return hints

@@ -58,7 +58,7 @@ def test_freeze_thaw_tells_chances_and_the_runner_up() -> None:
     told = explain(frozen().history, 1)
     way, why = told.summary
     assert way.startswith("It belongs to the first design")
-    assert way.endswith(" Its rank: 1 of 2 after 1 epoch.")
+    assert way.endswith(" Its rank when it continued: 1 of 2 after 1 epoch.")
     assert why == (
         "It was given 3 epochs in all, since it had the best chance, 50%, of beating its own error"
         " of 0.3 by epoch 26; runner-up: trial 0 (16%)."
@@ -77,7 +77,7 @@ def test_promotions_tell_their_ranks_and_who_stood_behind() -> None:
         made.report(trial, step=1, error=value)
     assert made.ask().id == 1
     way, why = explain(made.history, 1).summary
-    assert way.endswith(". Its rank: 1 of 3 after 1 epoch.")
+    assert way.endswith(". Its rank when it continued: 1 of 3 after 1 epoch.")
     assert why.startswith("It was given 3 epochs in all: its value was within the cutoff at 1")
     assert why.endswith("next was trial 0 with 0.5.")
     way, why = explain(made.history, 2).summary
@@ -86,6 +86,36 @@ def test_promotions_tell_their_ranks_and_who_stood_behind() -> None:
     )
     assert str(made.explain(2)) == explain(made.history, 2).text
     assert made.explain().trial == 1  # the best one
+
+
+@pytest.mark.parametrize(
+    ("method", "begun"),
+    [
+        ("asha-stopping", "A worker was free, so a new trial started with 9 epochs."),
+        ("median:least=2", "It was drawn at random."),
+    ],
+)
+def test_a_stopped_trial_tells_its_rank_then_and_nothing_of_promotions(
+    method: str, begun: str
+) -> None:
+    made = study(budget=scrimp.Budget("epoch", 1, 9), method=method)
+    for trial, value in zip(made.ask(count=5), (0.5, 0.25, 0.3, 0.75, 0.1), strict=True):
+        made.report(trial, step=1, error=value)
+    way, why = explain(made.history, 3).summary
+    assert way == begun
+    assert why == (
+        "It was given 9 epochs at once, the whole training, and was stopped after 1 epoch, number 4 of"
+        " the 4 trials that had come that far."
+    )
+
+
+def test_a_method_without_a_model_speaks_of_none() -> None:
+    made = study(method="nsga2")
+    made.optimize(lambda trial: trial.params["lr"], n_trials=3, progress=False)
+    assert explain(made.history, 2).summary[0] == (
+        "It belongs to the first design: configurations spread over the space before there are enough"
+        " results to learn from."
+    )
 
 
 def test_a_model_tells_what_it_expected_beside_the_best_and_the_alternative() -> None:
@@ -131,6 +161,10 @@ def test_constraints_cost_and_past_studies_are_told() -> None:
             {"old": 0.4, "older": 0.4, "this study": 0.2},
             "80% in all; the largest was that of old and older, 40% each.",
         ),
+        (
+            {"old": 0.3, "older": 0.3, "oldest": 0.3, "this study": 0.1},
+            "90% in all; the largest was that of old, older and oldest, 30% each.",
+        ),
         ({"old": 1.0}, "100% in all; the largest was that of old, 100%."),
     ],
 )
@@ -138,7 +172,7 @@ def test_a_rounded_weight_is_never_all_and_equal_ones_are_named_together(
     weights: dict[str, float], words: str
 ) -> None:
     made = study(method="gp")
-    for name in ("old", "older"):
+    for name in ("old", "older", "oldest"):
         made._ledger.append([SourceAttached(study=name, length=3, digest="x")])
     record = DecisionRecord(reason=Modelled(1.0), sources=Sources(weights=weights))
     added = TrialAdded(trial=0, config={"lr": 0.1, "layers": 1})

@@ -184,6 +184,23 @@ def test_probabilities_are_never_one_and_json_is_plain() -> None:
     assert found["probability_better"] == verdict.probability_better
 
 
+def test_a_better_value_than_that_of_the_best_is_told() -> None:
+    """A single lucky run does not make a configuration the best."""
+    space = scrimp.Space(kind=scrimp.Categorical(["a", "b", "c", "d"]))
+    study = scrimp.create_study("s", space, method="grid", storage="memory://", noisy=True)
+    results = [("a", v) for v in (0.2, -0.2, 0.1, -0.1)] + [("b", -0.12), ("c", 2.0), ("d", 0.05)]
+    for kind, value in [*results, ("d", 0.3), ("c", 2.3), ("c", 1.8)]:
+        study.enqueue({"kind": kind})
+        study.tell(study.ask(), value)
+    verdict = study.verdict()
+    assert verdict.best.params == {"kind": "a"} and verdict.luckiest is not None
+    assert verdict.luckiest.params == {"kind": "b"} and verdict.luckiest.value == -0.12
+    apart = replace(verdict, runner_up=replace(verdict.runner_up, trial=5))
+    told = "It beats trial 4, which has the best value (-0.12), with probability 0."
+    assert told in str(apart) and "part of that value is expected to be luck" in str(apart)
+    assert told not in str(replace(apart, luckiest=None))
+
+
 def test_the_next_runs_are_of_the_best_and_of_the_closest_rival() -> None:
     space = scrimp.Space(kind=scrimp.Categorical(["a", "b", "c"]))
     values = {"a": 0.0, "b": 0.05, "c": 3.0}

@@ -59,6 +59,14 @@ def test_every_parameter_at_an_end_is_told_with_how_many_of_the_best_are_there()
     assert layers.startswith("layers is at its lower bound in 3 of the top 5 trials")
 
 
+def test_an_end_that_every_trial_had_says_nothing() -> None:
+    """Such as the first trials of a grid, or a value that a user always queued."""
+    runs = [({**INSIDE, "lr": 1e-1}, 0.1 * loss) for loss in range(6)]
+    assert bound_hints(history_of(SPACE, *runs)) == []
+    (hint,) = bound_hints(history_of(SPACE, *runs, (INSIDE, 9.0)))
+    assert hint.startswith("lr is at its upper bound in 5 of the top 5 trials")
+
+
 def test_near_an_end_means_within_a_hundredth_of_the_range() -> None:
     just_inside = 1e-4 * 10 ** (3 * 0.02)
     assert bound_hints(history_of(SPACE, ({**INSIDE, "lr": just_inside}, 1.0))) == []
@@ -88,7 +96,7 @@ def test_an_objective_that_does_not_read_its_parameters() -> None:
 
 def test_few_configurations_are_compared_with_the_space(monkeypatch: pytest.MonkeyPatch) -> None:
     runs = [({**INSIDE, "lr": 1e-4}, 1.0 + number) for number in range(500)]
-    history = history_of(SPACE, *runs)
+    history = history_of(SPACE, *runs, (INSIDE, 900.0))
     compared = []
     real = Space.contains
     monkeypatch.setattr(
