@@ -12,6 +12,7 @@ from scrimp.checkpoint_selection.question_policy import RaceFold, race_of
 from scrimp.checkpoint_selection.question_race import QuestionRace
 from scrimp.checkpoint_selection.score_table import Checkpoint
 from scrimp.errors import StudyError
+from scrimp.explain.reason_words import counted
 from scrimp.study_log.history import History
 from scrimp.study_log.trial import Trial
 
@@ -64,7 +65,8 @@ def _leader_lines(fold: RaceFold, race: QuestionRace, row: int) -> list[str]:
         return []
     place, scores = _rank(race, race.contenders, row, upto)
     leader = fold.checkpoints[race.leader]
-    words = f"On {int(upto.sum())} common questions checkpoint {leader} led with {scores.max():.4g}"
+    common = counted(int(upto.sum()), "common question")
+    words = f"On {common} checkpoint {leader} led with {scores.max():.4g}"
     if race.tied:
         words += f", tied with {race.tied} other{'s' if race.tied > 1 else ''}"
     if place is None:
@@ -121,7 +123,7 @@ def _elimination(fold: RaceFold, race: QuestionRace, row: int, number: int) -> s
     tied = " (a tie, broken at random)" if own >= kept.min() else ""
     return (
         f"It was eliminated after round {number + 1} of {len(race.past_rounds)}: on the"
-        f" {int(left.upto.sum())} questions that all {len(left.rows)} had answered its score was"
+        f" {counted(int(left.upto.sum()), 'question')} that all {len(left.rows)} had answered its score was"
         f" {own:.4g}, number {place}; {len(kept)} stayed, the last of them with"
         f" {kept.min():.4g}{tied}."
     )

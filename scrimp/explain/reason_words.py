@@ -64,7 +64,7 @@ WORDS: Mapping[type, str] = {
     " the next to continue.",
     LeadsItsLevel: "It had the best value of all trials at its level, so it continued before the first"
     " design was complete.",
-    FirstCell: "It belongs to the method's first cells, which are spread over the run.",
+    FirstCell: "It belongs to the method's first cells, which are chosen without a model.",
     Told: "A user entered its result without asking for the trial.",
 }
 """Reasons that read the same in every study."""
@@ -263,6 +263,8 @@ def _particular(said: Reason | Grant | None, amount: str, new: bool, whole: bool
             return (
                 f"It was among the best of its rung in bracket {bracket}: it continued to {amount}."
             )
+        case BestCell(rule="random"):
+            return "It was drawn at random."
         case BestCell(rule, value, opens):
             among = "among the tasks without a score" if opens else f"per unit of cost by {rule}"
             log = "" if value is None else f" (its logarithm is {value:.4g})"

@@ -67,8 +67,9 @@ class StudyVerdict:
     ``noise_freedom``: its degrees of freedom, 0 if it was not measured.
     ``default``: the first configuration that a user queued or guessed, else the first one; None if it
     has no finished run or is the best; ``default_name`` says which. ``luckiest``: the configuration
-    with the best value, if another one is expected to be better; None otherwise. ``confirmed``: runs that this verdict made. ``after``: the
-    training at which values are compared, in words; empty without budgets.
+    with the best value, if another one is expected to be better; None otherwise. ``confirmed``: runs
+    that this verdict made. ``after``: the training at which values are compared, in words; empty
+    without budgets.
     """
 
     study: str

@@ -74,3 +74,15 @@ def test_the_questions_of_a_part_are_explained(selection: scrimp.Selection) -> N
     assert re.search(r"checkpoint \d+ led with", words) and "within 0 of" not in words
     # Parts of different questions have no rank among each other.
     assert "rank" not in explain(selection.history, trial.id).text
+
+
+def test_one_question_is_singular() -> None:
+    chosen = scrimp.create_selection(
+        "s", checkpoints=STEPS, tasks=TASKS, storage="memory://", seed=0
+    )
+    chosen.run(lambda checkpoint, task, asked: [1.0] * len(asked), answers=60, progress=False)
+    told = [" ".join(checkpoint_lines(chosen.history, step)) for step in STEPS]
+    assert any(
+        "the 1 question that all" in words or "On 1 common question " in words for words in told
+    )
+    assert not any(" 1 questions" in words or "1 common questions" in words for words in told)

@@ -109,6 +109,24 @@ def test_a_stopped_trial_tells_its_rank_then_and_nothing_of_promotions(
     )
 
 
+@pytest.mark.parametrize(
+    ("method", "trial", "begun"),
+    [
+        ("random", 3, "It was drawn at random."),
+        ("ei-icm", 0, "It belongs to the method's first cells, which are chosen without a model."),
+        ("kg", 8, "It is the most valuable cell "),
+    ],
+)
+def test_the_cells_of_a_selection_are_chosen_as_the_method_says(
+    method: str, trial: int, begun: str
+) -> None:
+    chosen = scrimp.create_selection(
+        "cells", checkpoints=[1, 2, 3, 4], tasks=list("abc"), storage="memory://", method=method
+    )
+    chosen.run(lambda checkpoint, task: 0.1 * checkpoint, share=0.9, progress=False)
+    assert explain(chosen.history, trial).summary[0].startswith(begun)
+
+
 def test_a_method_without_a_model_speaks_of_none() -> None:
     made = study(method="nsga2")
     made.optimize(lambda trial: trial.params["lr"], n_trials=3, progress=False)
