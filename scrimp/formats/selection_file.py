@@ -42,7 +42,7 @@ from scrimp.checkpoint_selection.score_files import by_numbers, sample_costs, tr
 from scrimp.checkpoint_selection.score_table import Checkpoint
 from scrimp.errors import StudyError
 from scrimp.executors.command_line import Command
-from scrimp.formats.toml_reading import Count, Entries, Positive, Text, TomlReading
+from scrimp.formats.toml_reading import Count, Entries, Natural, Positive, Text, TomlReading
 
 
 class _Run(msgspec.Struct, frozen=True):
@@ -54,8 +54,8 @@ class _Run(msgspec.Struct, frozen=True):
     loss: Positive | None = None
     loss_per_cost: Positive | None = None
     workers: Count = 1
-    gpus_per_worker: Annotated[int, msgspec.Meta(ge=0)] = 0
-    retries: Annotated[int, msgspec.Meta(ge=0)] = 1
+    gpus_per_worker: Natural = 0
+    retries: Natural = 1
     timeout: Positive | None = None
     time_limit: Positive | None = None
 
@@ -69,7 +69,7 @@ class _LmEval(msgspec.Struct, frozen=True):
     device: Text | None = None
     include_path: Text | None = None
     include_defaults: bool = True
-    num_fewshot: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    num_fewshot: Natural | None = None
     options: dict[str, object] = {}
 
 
@@ -101,7 +101,7 @@ class _File(msgspec.Struct, frozen=True):
     tolerance: float = 0.002
     answer: Literal["measured", "smooth"] = "measured"
     storage: Text | None = None
-    seed: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    seed: Natural | None = None
     run: _Run = _Run()
 
 
@@ -125,31 +125,24 @@ def read_selection_file(path: Path) -> SelectionPlan:
     reading = TomlReading.of(path, _EXAMPLES, {})
     top = reading.table(_File, reading.record, ())
     reading.refuse(str(path))
-    file = msgspec.convert(top, _File)
-    question = {
-        key: value for key, value in msgspec.structs.asdict(file).items() if key not in _NOT_ASKED
-    }
+    file, folder = msgspec.convert(top, _File), reading.folder
+    given = msgspec.structs.asdict(file)
+    question = {key: value for key, value in given.items() if key not in _NOT_ASKED}
     run = msgspec.structs.asdict(file.run)
+    retries = run.pop("retries")
+    scores, answers = (
+        None if name is None else folder / name for name in (file.scores, file.answers)
+    )
     command: Command | QuestionCommand | None = None
     with reading.blamed_on("checkpoints"):
-        question["checkpoints"] = _checkpoints(file.checkpoints, reading.folder)
-    scores = None if file.scores is None else reading.folder / file.scores
+        question["checkpoints"] = _checkpoints(file.checkpoints, folder)
     with reading.blamed_on("cost"):
         question["cost"] = _costs(file, scores)
-    retries = run.pop("retries")
     with reading.blamed_on("command"):
-        command = _evaluation(file, retries, reading.folder)
+        command = _evaluation(file, retries, folder)
     reading.refuse(str(path))
-    return SelectionPlan(
-        name=file.name,
-        storage=file.storage,
-        question=question,
-        command=command,
-        run=run,
-        scores=scores,
-        lm_eval=_harness(file, reading.folder),
-        answers=None if file.answers is None else reading.folder / file.answers,
-    )
+    harness = _harness(file, folder)
+    return SelectionPlan(file.name, file.storage, question, command, run, scores, harness, answers)
 
 
 _NOT_ASKED = (
@@ -202,7 +195,7 @@ def _evaluation(file: _File, retries: int, folder: Path) -> Command | QuestionCo
     if file.command is None:
         return None
     if not isinstance(file.tasks, dict):
-        return _command(file.command, file, retries, folder)
+        return _cell_command(file, retries, folder)
     words = Command(file.command, folder).words
     if not any("{questions}" in word or "{samples}" in word for word in words):
         raise StudyError(
@@ -222,14 +215,15 @@ def _harness(file: _File, folder: Path) -> Entries | None:
     return {**settings, "metric": file.metric, "folder": str(folder)}
 
 
-def _command(given: str | list[str], file: _File, retries: int, folder: Path) -> Command:
+def _cell_command(file: _File, retries: int, folder: Path) -> Command:
     """Wrap the user's command in one that retries it and reads the score."""
-    own = Command(given, folder)
+    assert file.command is not None
+    own = Command(file.command, folder)
     own.check(cell_space(("checkpoint",), ("task",)))
     for name in ("checkpoint", "task"):
         if not any(f"{{{name}}}" in word for word in own.words):
             raise StudyError(
-                f"the command {given!r} has no {{{name}}}; it must say what to evaluate"
+                f"the command {file.command!r} has no {{{name}}}; it must say what to evaluate"
             )
     options = ["--checkpoint={checkpoint}", "--task={task}", f"--retries={retries}"]
     options += [f"--results={file.results}"] if file.results is not None else []

@@ -34,7 +34,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -45,9 +45,9 @@ from scrimp.executors.process_tree import hidden_secrets
 from scrimp.formats.toml_reading import (
     Count,
     Entries,
+    Natural,
     Positive,
     Text,
-    TomlLines,
     TomlReading,
     replaced,
 )
@@ -78,7 +78,7 @@ class _Run(msgspec.Struct, frozen=True):
     total_budget: Positive | None = None
     timeout: Positive | None = None
     workers: Count = 1
-    gpus_per_worker: Annotated[int, msgspec.Meta(ge=0)] = 0
+    gpus_per_worker: Natural = 0
     time_limit: Positive | None = None
     keep: Literal["best", "all", "none"] = "best"
     durable: Literal["all", "log"] | None = None
@@ -101,7 +101,7 @@ class _File(msgspec.Struct, frozen=True):
     learn_from: Text | list[Text] = []
     plugins: list[Text] = []
     storage: Text | None = None
-    seed: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    seed: Natural | None = None
     noisy: bool = False
     cost: Text | None = None
     budget: _Budget | None = None
@@ -138,7 +138,7 @@ def read_study_file(path: Path, options: Mapping[str, object] | None = None) -> 
 def plan_of_options(options: Mapping[str, object], folder: Path) -> StudyPlan:
     """Return the study that options describe without a file; its command runs in ``folder``."""
     record = replaced({}, options)
-    reading = TomlReading(record, folder.resolve(), TomlLines(""), options, _EXAMPLES)
+    reading = TomlReading(record, folder.resolve(), "", options, _EXAMPLES)
     return _planned(reading, "the command line")
 
 
@@ -167,7 +167,7 @@ def read_outline(text: str) -> StudyOutline:
 
 def outline_of(record: Mapping[str, object], text: str = "") -> StudyOutline:
     """Return the study that the record of a study file describes; see `read_outline`."""
-    reading = TomlReading(dict(record), Path(), TomlLines(text), {}, _EXAMPLES)
+    reading = TomlReading(dict(record), Path(), text, {}, _EXAMPLES)
     for key in CODE:
         if key in record:
             reading.wrong(
@@ -231,10 +231,15 @@ def _question(reading: TomlReading, top: Entries) -> Entries | None:
 def _plugins(reading: TomlReading, names: list[str]) -> None:
     """Import the plugins before anything they register is looked up; modules in the file's folder
     are found too."""
-    if names and str(reading.folder) not in sys.path:
-        sys.path.insert(0, str(reading.folder))
+    if names:
+        _find_modules_in(reading.folder)
     with reading.blamed_on("plugins"):
         name_plugins(names)
+
+
+def _find_modules_in(folder: Path) -> None:
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
 
 
 def _space(reading: TomlReading, record: object) -> Space | None:
@@ -262,7 +267,6 @@ def _space(reading: TomlReading, record: object) -> Space | None:
 
 
 def _budget(reading: TomlReading, entries: Entries | None) -> Budget | None:
-    """Return the budget of a trial."""
     if entries is not None and len(entries) == 3:
         with reading.blamed_on("budget"):
             written = msgspec.convert(reading.record["budget"], dict[str, Any])
@@ -330,8 +334,7 @@ def _objective(reading: TomlReading, top: Entries, space: Space) -> str | Comman
             _warn_of_unnamed(found, space)
             return found
     elif function is not None:
-        if str(reading.folder) not in sys.path:
-            sys.path.insert(0, str(reading.folder))
+        _find_modules_in(reading.folder)
         with reading.blamed_on("objective"), hidden_secrets():
             imported(function)
             return str(function)
@@ -358,17 +361,11 @@ def _ends(
 ) -> None:
     """Report a run that would never end, and a time limit that cannot be enforced."""
     bounded = any(run.get(name) is not None for name in ("n_trials", "total_budget", "timeout"))
-    if (
-        not bounded
-        and not math.isfinite(space.size)
-        and not any(key.startswith("run") for key in reading.wrong_keys())
-    ):
+    doubtful = any(key.startswith("run") for key in reading.wrong_keys())
+    if not (bounded or doubtful or math.isfinite(space.size)):
         reading.wrong(("run",), "the run would never end; give n_trials, total_budget or timeout")
-    if (
-        run.get("time_limit") is not None
-        and run.get("workers", 1) == 1
-        and isinstance(objective, str)
-    ):
+    limited = run.get("time_limit") is not None
+    if limited and run.get("workers", 1) == 1 and isinstance(objective, str):
         reading.wrong(
             ("run", "time_limit"),
             "needs worker processes that can be ended; use workers = 2 or more",

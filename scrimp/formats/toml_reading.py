@@ -20,15 +20,21 @@ import typing
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path, PurePath
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from scrimp.checks import did_you_mean, nearest_name
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.space.space_text import number_or_text
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Natural = Annotated[int, msgspec.Meta(ge=0)]
+Positive = Annotated[float, msgspec.Meta(gt=0)]
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+Entries = dict[str, Any]
+"""The valid entries of a table, each of its declared type."""
 
 _BARE = r"[A-Za-z0-9_-]+"
 _KEY = rf"""(?:{_BARE}|"[^"]*"|'[^']*')"""
@@ -37,32 +43,21 @@ _HEADER = re.compile(rf"^\s*\[\[?\s*({_DOTTED})\s*\]\]?")
 _ENTRY = re.compile(rf"^\s*({_DOTTED})\s*=")
 
 
-class TomlLines:
-    """The line numbers of the keys in a TOML text, which parsers do not keep."""
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    @cached_property
-    def _places(self) -> dict[tuple[str, ...], int]:
-        places: dict[tuple[str, ...], int] = {}
-        table: tuple[str, ...] = ()
-        for number, line in enumerate(self._text.splitlines(), 1):
-            if header := _HEADER.match(line):
-                table = _parts(header[1])
-                places.setdefault(table, number)
-            elif entry := _ENTRY.match(line):
-                key = (*table, *_parts(entry[1]))
-                for length in range(len(table) + 1, len(key) + 1):
-                    places.setdefault(key[:length], number)
-        return places
-
-    def of(self, key: tuple[str, ...]) -> int | None:
-        """Return the line of ``key`` or of the innermost table around it; None if there is none."""
-        for length in range(len(key), 0, -1):
-            if key[:length] in self._places:
-                return self._places[key[:length]]
-        return None
+def line_of(key: tuple[str, ...], text: str) -> int | None:
+    """Return the line of a key in a TOML text, or of the innermost table around it; None if there is
+    none. Parsers do not keep lines."""
+    places: dict[tuple[str, ...], int] = {}
+    table: tuple[str, ...] = ()
+    for number, line in enumerate(text.splitlines(), 1):
+        if header := _HEADER.match(line):
+            table = _parts(header[1])
+            places.setdefault(table, number)
+        elif entry := _ENTRY.match(line):
+            inner = (*table, *_parts(entry[1]))
+            for length in range(len(table) + 1, len(inner) + 1):
+                places.setdefault(inner[:length], number)
+    around = (key[:length] for length in range(len(key), 0, -1))
+    return next((places[each] for each in around if each in places), None)
 
 
 def _parts(dotted: str) -> tuple[str, ...]:
@@ -148,16 +143,8 @@ def option_of(key: Sequence[str], options: Mapping[str, object]) -> str | None:
     return None
 
 
-class BudgetTable(TypedDict):
-    """The ``budget`` of a study file."""
-
-    name: str
-    minimum: float
-    maximum: float
-
-
-def read_budget_text(text: str) -> BudgetTable:
-    """Parse the budget of a trial.
+def read_budget_text(text: str) -> Entries:
+    """Return the ``budget`` of a study file from its text.
 
     >>> read_budget_text("epoch(1,27)")
     {'name': 'epoch', 'minimum': 1, 'maximum': 27}
@@ -184,14 +171,6 @@ def default_name(words: Sequence[str]) -> str:
     return PurePath(script).stem or "study"
 
 
-Count = Annotated[int, msgspec.Meta(ge=1)]
-Positive = Annotated[float, msgspec.Meta(gt=0)]
-Entries = dict[str, Any]
-"""The valid entries of a table, each of its declared type."""
-
-Text = Annotated[str, msgspec.Meta(min_length=1)]
-
-
 @dataclass(frozen=True)
 class Mistake:
     """A mistake: the key, the message and the line."""
@@ -209,13 +188,13 @@ class Mistake:
 class TomlReading:
     """One pass over a file that collects mistakes instead of stopping at the first.
 
-    ``options`` came from elsewhere, and replace what the file says. ``examples``: what to write for
-    a key that is missing.
+    ``options`` came from elsewhere, and replaced what the file says, its ``text``. ``examples``: what
+    to write for a key that is missing.
     """
 
     record: dict[str, object]
     folder: Path
-    lines: TomlLines
+    text: str = ""
     options: Mapping[str, object] = field(default_factory=dict)
     examples: Mapping[str, str] = field(default_factory=dict)
     mistakes: list[Mistake] = field(default_factory=list)
@@ -233,7 +212,7 @@ class TomlReading:
         except (tomllib.TOMLDecodeError, RecursionError) as error:
             raise StudyError(f"{path} is not valid TOML: {error}") from None
         folder = path.resolve().parent
-        return TomlReading(replaced(record, options), folder, TomlLines(text), options, examples)
+        return TomlReading(replaced(record, options), folder, text, options, examples)
 
     def refuse(self, source: str) -> None:
         """Raise `StudyError` with every mistake in line order, if there are any."""
@@ -252,7 +231,7 @@ class TomlReading:
         """Record a mistake."""
         option = option_of(key, self.options)
         self.mistakes.append(
-            Mistake(option or ".".join(key), message, None if option else self.lines.of(key))
+            Mistake(option or ".".join(key), message, None if option else line_of(key, self.text))
         )
 
     @contextmanager
@@ -277,15 +256,13 @@ class TomlReading:
             if name not in fields:
                 hint = did_you_mean(name, list(fields), f"; valid are {', '.join(fields)}")
                 self.wrong((*key, name), f"there is no such key{hint}")
-                continue
-            inner = _struct(fields[name].type)
-            if inner is not None:
+            elif inner := _struct(fields[name].type):
                 right[name] = self.table(inner, value, (*key, name))
-                continue
-            try:
-                right[name] = msgspec.convert(value, fields[name].type)
-            except msgspec.ValidationError as error:
-                self.wrong((*key, name), _explained(value, fields[name].type, error))
+            else:
+                try:
+                    right[name] = msgspec.convert(value, fields[name].type)
+                except msgspec.ValidationError as error:
+                    self.wrong((*key, name), _explained(value, fields[name].type, error))
         misspelt = {nearest_name(name, fields) for name in record if name not in fields}
         for name, item in fields.items():
             if item.required and name not in record and name not in misspelt:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from scrimp.formats.toml_reading import TomlLines
+from scrimp.formats.toml_reading import line_of
 
 TEXT = """\
 name = "digits"  # a comment with [brackets] and = signs
@@ -42,4 +42,4 @@ x = 1
     ],
 )
 def test_places(key: tuple[str, ...], line: int | None) -> None:
-    assert TomlLines(TEXT).of(key) == line
+    assert line_of(key, TEXT) == line
