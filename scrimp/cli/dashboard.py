@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from scrimp.cli.options import HostOption, PortOption
 from scrimp.cli.printing import echo
 from scrimp.errors import StudyError
 from scrimp.storage.store import Storage
@@ -43,8 +44,8 @@ def dashboard_command(  # noqa: PLR0913 - the options of a command
             f"{DEFAULT_URL}]",
         ),
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8080,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8080,
     token_file: Annotated[
         Path | None,
         typer.Option(
@@ -75,11 +76,7 @@ def dashboard_command(  # noqa: PLR0913 - the options of a command
 
     Example: scrimp dashboard --storage sqlite:///scrimp.db --port 8080
     """
-    if any(find_spec(package) is None for package in ("fastapi", "jinja2", "plotly", "uvicorn")):
-        raise StudyError(
-            "the dashboard needs the extra scrimp[dashboard], which is not installed;"
-            " pip install 'scrimp[dashboard]'"
-        )
+    need_server("the dashboard", "dashboard")
     here = is_loopback(host)
     if no_token and not here:
         raise StudyError(
@@ -99,7 +96,7 @@ def dashboard_command(  # noqa: PLR0913 - the options of a command
                 " studies; choose two different tokens"
             )
     listening = bound(host, port)
-    address = f"http://{'[' + host + ']' if ':' in host else host}:{listening.getsockname()[1]}/"
+    address = f"http://{address_of(listening, host)}/"
     # Opening storages and loading the server can take seconds; requests wait for them.
     echo(f"{address}{queries[0]}")
     if not no_token:
@@ -110,11 +107,26 @@ def dashboard_command(  # noqa: PLR0913 - the options of a command
     if here and not no_browser and on_desktop():
         # Other users of this machine can read the arguments of the browser's process.
         once = None if no_token else secrets.token_urlsafe(24)
-        _open_browser(address if once is None else f"{address}?token={once}")
+        link = address if once is None else f"{address}?token={once}"
+        threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
     from scrimp.dashboard.server import Secrets, serve
 
     tokens = Secrets(None, None) if no_token else Secrets(write, read, here, once)
     serve(places, listening, tokens)
+
+
+def need_server(what: str, extra: str) -> None:
+    """Raise `StudyError` if a package of the server is not installed."""
+    if any(find_spec(package) is None for package in ("fastapi", "jinja2", "plotly", "uvicorn")):
+        raise StudyError(
+            f"{what} needs the extra scrimp[{extra}], which is not installed;"
+            f" pip install 'scrimp[{extra}]'"
+        )
+
+
+def address_of(listening: socket.socket, host: str) -> str:
+    """Return host and port as they stand in a link."""
+    return f"{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
 
 
 def on_desktop() -> bool:
@@ -123,11 +135,6 @@ def on_desktop() -> bool:
         return False
     shown = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
     return shown or sys.platform in ("darwin", "win32")
-
-
-def _open_browser(link: str) -> None:
-    """Open a link in the browser of the desktop, without waiting for it."""
-    threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
 
 
 def _opened(urls: list[str] | None) -> list[Storage]:
@@ -162,8 +169,9 @@ def bound(host: str, port: int) -> socket.socket:
     except OSError as error:
         unknown = isinstance(error, socket.gaierror)
         remedy = "give an address of this machine" if unknown else "choose another with --port 0"
-        why = f"{error.strerror}; {remedy}"
-        raise StudyError(f"cannot listen on {host} port {port}: {why}") from None
+        raise StudyError(
+            f"cannot listen on {host} port {port}: {error.strerror}; {remedy}"
+        ) from None
     return listening
 
 

@@ -27,6 +27,11 @@ StorageOption = Annotated[
     typer.Option("--storage", help="URL of the storage.", envvar="SCRIMP_STORAGE"),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+TimeoutOption = Annotated[
+    float | None, typer.Option(help="Seconds after which no further trial starts.")
+]
+HostOption = Annotated[str, typer.Option(help="Address to listen on.")]
+PortOption = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")]
 PluginOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -11,7 +11,13 @@ from typing import Annotated
 
 import typer
 
-from scrimp.cli.options import JsonOption, PluginOption, StorageOption, StudyArgument
+from scrimp.cli.options import (
+    JsonOption,
+    PluginOption,
+    StorageOption,
+    StudyArgument,
+    TimeoutOption,
+)
 from scrimp.cli.printing import command_to_copy, echo
 from scrimp.cli.show import show_best
 from scrimp.display.study_words import failure_line, summary_line
@@ -65,9 +71,7 @@ def run_command(  # noqa: PLR0913 - the options of a command
     total_budget: Annotated[
         float | None, typer.Option(help="Units of the budget to spend over all trials.")
     ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(help="Seconds after which no further trial starts.")
-    ] = None,
+    timeout: TimeoutOption = None,
     storage: Annotated[str | None, typer.Option(help="URL of the storage.")] = None,
     space: Annotated[
         list[str] | None,
@@ -131,8 +135,7 @@ def run_command(  # noqa: PLR0913 - the options of a command
         parameters = f"{count} parameter{'' if count == 1 else 's'}"
         echo(f"{file} is valid: study {plan.name!r} with {parameters}")
         return
-    key = signing_key(sign_with)
-    place = storage_at(plan.storage)
+    key, place = signing_key(sign_with), storage_at(plan.storage)
     question = {**plan.question, "plugins": [*plan.question["plugins"], *(plugin or [])]}
     study = create_study(plan.name, storage=place, load_if_exists=True, **question)
     if method is not None:
@@ -208,10 +211,8 @@ def _run(study: Study, url: str, as_json: bool, carry_out: Callable[[], bool]) -
     idle = history.decisions == decisions
     ended = "already finished, nothing left to run" if idle else "finished"
     words = _with_more(sys.argv[1:], history.totals, len(history.trials), history.spent)
-    longer = (
-        "" if words is None else f". To run more trials:  {command_to_copy(['scrimp', *words])}"
-    )
-    echo(f"{ended}{longer}", err=True)
+    more = "" if words is None else f". To run more trials:  {command_to_copy(['scrimp', *words])}"
+    echo(f"{ended}{more}", err=True)
 
 
 def _with_more(words: Sequence[str], totals: Totals, trials: int, spent: float) -> list[str] | None:
@@ -268,9 +269,7 @@ def worker_command(  # noqa: PLR0913 - options of a command
             help="Folder of the checkpoints, shared by all workers.", envvar="SCRIMP_CHECKPOINTS"
         ),
     ] = None,
-    timeout: Annotated[
-        float | None, typer.Option(help="Seconds after which no further trial starts.")
-    ] = None,
+    timeout: TimeoutOption = None,
     time_limit: Annotated[
         float | None, typer.Option(help="Seconds that one grant of a trial may take.")
     ] = None,

@@ -117,10 +117,8 @@ def next_command(  # noqa: PLR0913 - the options of a command
     table = replace(table, steps=None) if unordered else table
     planned = None if share is None else max(round(share * table.scores.size), 1)
     chosen = find_method(asked.name, asked.settings)
-    selector, decision = (
-        Selector(chosen, seed, planned, use_stderr, answer=answer),
-        CellDecision(()),
-    )
+    selector = Selector(chosen, seed, planned, use_stderr, answer=answer)
+    decision = CellDecision(())
     enough = stop_reason(checked_stop(StopSettings(share=share)), table, None)
     if enough is None:
         if planned is not None:
@@ -445,19 +443,16 @@ def cell_counts(history: "History") -> dict[str, int]:
 
 
 def _cell_record(history: "History", trial: "Trial", table: "ScoreTable") -> dict[str, object]:
-    error = trial.message if trial.status in ("failed", "stale") else ""
-    stderr = None if trial.last is None else trial.last.stderr.get(history.problem.metric)
+    score = trial.value
+    if history.problem.budget:
+        # By question a trial has the mean of the latest part, and the table that of all answers.
+        cell = table.cell(trial.config["checkpoint"], str(trial.config["task"]))
+        score = float(table.scores[cell]) if table.seen[cell] else None
     return {
         "id": trial.id,
         "status": trial.status,
         **trial.config,
-        "score": _whole_score(trial, table) if history.problem.budget else trial.value,
-        "stderr": stderr,
-        "error": error,
+        "score": score,
+        "stderr": None if trial.last is None else trial.last.stderr.get(history.problem.metric),
+        "error": trial.message if trial.status in ("failed", "stale") else "",
     }
-
-
-def _whole_score(trial: "Trial", table: "ScoreTable") -> float | None:
-    """Return the mean of all answers of a cell by question; the trial has that of the latest part."""
-    cell = table.cell(trial.config["checkpoint"], str(trial.config["task"]))
-    return float(table.scores[cell]) if table.seen[cell] else None

@@ -5,16 +5,16 @@ import json
 import logging
 import tempfile
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from scrimp.cli.dashboard import bound, is_loopback
-from scrimp.cli.options import JsonOption
+from scrimp.cli.dashboard import address_of, bound, is_loopback, need_server
+from scrimp.cli.options import HostOption, JsonOption, PortOption
 from scrimp.cli.printing import echo
 from scrimp.errors import StudyError
+from scrimp.service.tokens import TokenFile, default_path
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
 from scrimp.storage.open import open_storage
@@ -41,8 +41,8 @@ def serve_command(  # noqa: PLR0913 - each is an option of the command
             help=f"URL of the storage.  [env var: SCRIMP_STORAGE; default: {DEFAULT_URL}]",
         ),
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")] = 8400,
+    host: HostOption = "127.0.0.1",
+    port: PortOption = 8400,
     tokens: TokensOption = None,
     certificate: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Certificate chain, for TLS.")
@@ -63,22 +63,15 @@ def serve_command(  # noqa: PLR0913 - each is an option of the command
 
     Example: scrimp serve --storage sqlite:///scrimp.db --port 8400
     """
-    if any(find_spec(package) is None for package in ("fastapi", "jinja2", "plotly", "uvicorn")):
-        raise StudyError(
-            "serving needs the extra scrimp[serve], which is not installed;"
-            " pip install 'scrimp[serve]'"
-        )
+    need_server("serving", "serve")
     if (certificate is None) != (key is None):
         raise StudyError("TLS needs both --certificate and --key; give the other one too")
-    from scrimp.service.tokens import TokenFile, default_path
-
     url = storage_at(storage).url if storage is None else storage
     listening = bound(host, port)
     scheme = "http" if certificate is None else "https"
-    shown = f"[{host}]" if ":" in host else host
-    address = f"{scheme}://{shown}:{listening.getsockname()[1]}"
+    address = f"{scheme}://{address_of(listening, host)}"
     with tempfile.TemporaryDirectory(prefix="scrimp-demo-") as folder:
-        file = TokenFile(default_path() if tokens is None else tokens.absolute())
+        file = _token_file(tokens)
         if demo:
             url, file = f"sqlite:///{folder}/demo.db", TokenFile(Path(folder) / "tokens.json")
             _begin_demo(url)
@@ -97,6 +90,10 @@ def serve_command(  # noqa: PLR0913 - each is an option of the command
         from scrimp.service.server import create_service, serve_studies
 
         serve_studies(create_service(places, file), listening, certificate, key)
+
+
+def _token_file(path: Path | None) -> TokenFile:
+    return TokenFile(default_path() if path is None else path.absolute())
 
 
 def _begin_demo(url: str) -> None:
@@ -137,9 +134,7 @@ def new_command(
 
     Example: scrimp token new --role work --study team/ --name cluster
     """
-    from scrimp.service.tokens import TokenFile, default_path
-
-    file = TokenFile(default_path() if tokens is None else tokens.absolute())
+    file = _token_file(tokens)
     text, token = file.make(role, study, name)
     if as_json:
         echo(json.dumps({"id": token.id, "role": role, "study": study, "token": text}))
@@ -155,9 +150,7 @@ def list_command(tokens: TokensOption = None, as_json: JsonOption = False) -> No
 
     Example: scrimp token list
     """
-    from scrimp.service.tokens import TokenFile, default_path
-
-    found = TokenFile(default_path() if tokens is None else tokens.absolute()).all()
+    found = _token_file(tokens).all()
     if as_json:
         fields = ("id", "role", "study", "name", "created")
         echo(json.dumps([{key: getattr(token, key) for key in fields} for token in found]))
@@ -176,7 +169,5 @@ def revoke_command(
 
     Example: scrimp token revoke 3f9a01bc
     """
-    from scrimp.service.tokens import TokenFile, default_path
-
-    token = TokenFile(default_path() if tokens is None else tokens.absolute()).revoke(number)
+    token = _token_file(tokens).revoke(number)
     echo(f"token {token.id} ({token.role}) is revoked")

@@ -6,6 +6,7 @@ markup.
 
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -23,7 +24,6 @@ from scrimp.display.trial_columns import (
     trial_table,
 )
 from scrimp.errors import ScrimpError, StudyError
-from scrimp.json_values import Scalar
 from scrimp.study.outcomes import nothing_found
 from scrimp.study.studies import DEFAULT_URL, read_history, storage_at
 from scrimp.study_log.compromise import knee_of, reference_of
@@ -41,10 +41,20 @@ def studies_command(storage: StorageOption = DEFAULT_URL, as_json: JsonOption = 
     rows, damaged = [], []
     for name in place.names():
         try:
-            rows.append(_study_row(StudyRecord.of(read_history(name, place))))
+            record = StudyRecord.of(read_history(name, place))
         except ScrimpError as error:
             # The others are still listed.
             damaged.append(f"{name}: {error}")
+            continue
+        rows.append(
+            {
+                "name": record.name,
+                "method": record.method,
+                "trials": len(record.trials),
+                "best": None if record.best is None else record.best["value"],
+                "metric": record.goal,
+            }
+        )
     for line in damaged:
         echo(printable(f"scrimp: {line}"), err=True)
     if as_json:
@@ -158,16 +168,6 @@ def _shown_as_selection(history: History, as_json: bool) -> bool:
 
         show_selection(history, as_json)
     return history.is_selection
-
-
-def _study_row(record: StudyRecord) -> dict[str, Scalar]:
-    return {
-        "name": record.name,
-        "method": record.method,
-        "trials": len(record.trials),
-        "best": None if record.best is None else record.best["value"],
-        "metric": record.goal,
-    }
 
 
 def show_best(record: StudyRecord) -> None:
@@ -330,11 +330,9 @@ def print_trials(record: StudyRecord, query: TableQuery) -> None:
     """Print the trials of a query: on a terminal with the columns that fit."""
     wide = width()
     if wide is None:
-        table = trial_table(record, query)
-        for row in (table.columns, *table.rows):
-            echo("\t".join(row))
+        _print_tabbed(trial_table(record, query))
         return
-    limited = TableQuery(query.top or TRIALS_ON_A_TERMINAL, query.sort, query.status, query.columns)
+    limited = replace(query, top=query.top or TRIALS_ON_A_TERMINAL)
     table = fitted(trial_table(record, limited), wide)
     if len(table.rows) < table.matching:
         first = "the best" if limited.sort == "best" else "the first"
@@ -349,11 +347,12 @@ def print_rows(header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print a small table."""
     cells = [tuple(printable(number(cell, 6)) for cell in row) for row in rows]
     table = TextTable(tuple(map(printable, header)), tuple(cells), len(cells))
-    if width() is None:
-        for row in (table.columns, *table.rows):
-            echo("\t".join(row))
-    else:
-        _print_aligned(table)
+    (_print_tabbed if width() is None else _print_aligned)(table)
+
+
+def _print_tabbed(table: TextTable) -> None:
+    for row in (table.columns, *table.rows):
+        echo("\t".join(row))
 
 
 def _print_aligned(table: TextTable) -> None:
