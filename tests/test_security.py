@@ -315,7 +315,7 @@ def test_nothing_but_the_dashboard_listens() -> None:
         name for name, call in calls() if ast.unparse(call.func).rpartition(".")[2] in listeners
     }
     assert {name for name in found if not name.startswith(("dashboard/", "testing/"))} == {
-        "cli/dashboard.py"
+        "cli/serve.py"
     }
 
 

@@ -1,4 +1,5 @@
-"""Commands that read a study: ``scrimp studies``, ``show``, ``best``, ``explain`` and ``replay``.
+"""Commands that read a study: ``scrimp studies``, ``show``, ``best``, ``explain``, ``replay``,
+``predict`` and ``verdict``.
 
 Tables are as wide as the terminal, and tab-separated in a pipe. Texts of studies are never read as
 markup.
@@ -23,9 +24,10 @@ from scrimp.display.trial_columns import (
     selected_trials,
     trial_table,
 )
-from scrimp.errors import ScrimpError, StudyError
+from scrimp.errors import ConfigError, ScrimpError, StudyError
+from scrimp.json_values import Config
 from scrimp.study.outcomes import nothing_found
-from scrimp.study.studies import DEFAULT_URL, read_history, storage_at
+from scrimp.study.studies import DEFAULT_URL, load_study, read_history, storage_at
 from scrimp.study_log.compromise import knee_of, reference_of
 from scrimp.study_log.history import History
 from scrimp.study_log.messages import printable
@@ -311,6 +313,72 @@ def replay_command(
         echo(f"{len(outcomes) - len(different)} of {len(outcomes)} decisions are the same")
     if different:
         raise typer.Exit(1)
+
+
+def predict_command(
+    study: StudyArgument,
+    params: Annotated[
+        list[str],
+        typer.Option(
+            "--params", metavar="JSON", help="A configuration as JSON; repeat for several."
+        ),
+    ],
+    at: Annotated[
+        float | None, typer.Option("--at", help="Training budget; by default the full one.")
+    ] = None,
+    storage: StorageOption = DEFAULT_URL,
+    plugin: PluginOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Predict the metrics of configurations, with their standard deviations, by the model that
+    decides.
+
+    Example: scrimp predict digits --params '{"lr": 0.001}' --at 27
+    """
+    found = load_study(study, storage=storage).predict([_config(text) for text in params], at)
+    if as_json:
+        echo(json.dumps(found.to_json()))
+        return
+    rows = []
+    for place, config in enumerate(found.configs):
+        shown = ", ".join(f"{name}={number(value)}" for name, value in config.items())
+        values = [
+            f"{number(float(found.mean[place, column]))} ± {number(float(found.std[place, column]))}"
+            for column in range(len(found.names))
+        ]
+        rows.append([shown, *([] if found.at is None else [number(found.at[place])]), *values])
+    print_rows(["params", *([] if found.at is None else ["at"]), *found.names], rows)
+
+
+def _config(text: str) -> Config:
+    """Read one configuration."""
+    try:
+        config = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(
+            f"--params {text!r} is not JSON ({error}); write '{{\"lr\": 0.001}}'"
+        ) from None
+    if not isinstance(config, dict):
+        raise ConfigError(f"--params {text!r} is not a JSON object; write '{{\"lr\": 0.001}}'")
+    return config
+
+
+def verdict_command(
+    study: StudyArgument,
+    level: Annotated[
+        float, typer.Option("--level", help="Probability at which a comparison is settled.")
+    ] = 0.95,
+    storage: StorageOption = DEFAULT_URL,
+    plugin: PluginOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Judge whether the best configuration is better than noise, and how many more runs would settle
+    it.
+
+    Example: scrimp verdict digits
+    """
+    verdict = load_study(study, storage=storage).verdict(level=level)
+    echo(json.dumps(verdict.to_json()) if as_json else str(verdict))
 
 
 TRIALS_ON_A_TERMINAL = 20

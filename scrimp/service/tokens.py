@@ -74,10 +74,10 @@ def default_path() -> Path:
 
 
 class TokenFile:
-    """The tokens in the file at ``path``."""
+    """The tokens in the file at ``path``, by default that of this user."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path | None = None) -> None:
+        self.path = default_path() if path is None else path.absolute()
         self._date: tuple[int, ...] = ()
         self._tokens: dict[str, Token] = {}
         self._verified: dict[bytes, str] = {}

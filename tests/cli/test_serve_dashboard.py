@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from scrimp.cli.dashboard import (
+from scrimp.cli.main import app
+from scrimp.cli.serve import (
     MIN_TOKEN_CHARACTERS,
     READ_VARIABLE,
     WRITE_VARIABLE,
@@ -22,7 +23,6 @@ from scrimp.cli.dashboard import (
     is_loopback,
     on_desktop,
 )
-from scrimp.cli.main import app
 from scrimp.errors import StudyError
 from tests.waiting import PATIENCE
 
