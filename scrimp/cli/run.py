@@ -45,7 +45,7 @@ from scrimp.study.signing import (
 )
 from scrimp.study.studies import DEFAULT_URL, create_study, storage_at
 from scrimp.study.study import Study
-from scrimp.study.workers import Beginning, carry_out, described, join_study, resolved, work
+from scrimp.study.workers import carry_out, described, join_study, resolved, work
 from scrimp.study_log.limits import Totals
 from scrimp.study_log.messages import printable
 from scrimp.study_log.record import StudyRecord
@@ -144,9 +144,8 @@ def run_command(  # noqa: PLR0913 - the options of a command
     note = f"resumes with {known} trials" if known else "is new"
     named = f"study {plan.name!r} in {without_secrets(place.url)}"
     echo(f"{named} {note}; method {study.method}", err=True)
-    begin = Beginning(plan.objective, plan.run, place, key)
     with hidden_secrets():
-        _run(study, place.url, as_json, lambda: carry_out(study, begin))
+        _run(study, place.url, as_json, lambda: carry_out(study, plan.objective, plan.run, key))
 
 
 def _plan(words: list[str], options: Mapping[str, object]) -> tuple[StudyPlan, str]:

@@ -29,7 +29,6 @@ from scrimp.study_log.events import CheckpointsRemoved
 from scrimp.study_log.history import History
 from scrimp.study_log.standings import standings
 
-KEEP = ("best", "all", "none")
 Keep = Literal["best", "all", "none"]
 
 
@@ -50,12 +49,6 @@ def best_state(history: History, trial: int, root: Path) -> Path:
             f"trial {trial} left no checkpoint; save into trial.checkpoint_dir before each report"
         )
     return committed[1]
-
-
-def check_keep(keep: str) -> None:
-    """Refuse a word that is not in `KEEP`."""
-    if keep not in KEEP:
-        raise StudyError(f"keep is {keep!r}; it must be one of {', '.join(map(repr, KEEP))}")
 
 
 def needless(history: History, policy: Policy, keep: str, trials: set[int]) -> list[int]:

@@ -105,13 +105,7 @@ def minimize(
     """
     function = _OfParameters(objective)
     study = create_study(
-        "minimize",
-        space,
-        direction="minimize",
-        storage="memory://",
-        seed=seed,
-        method=method,
-        plugins=plugins,
+        "minimize", space, storage="memory://", seed=seed, method=method, plugins=plugins
     )
     return Result(study.optimize(function, n_trials, **options))
 
@@ -127,17 +121,8 @@ def maximize(
     plugins: Sequence[str] = (),
     **options: Unpack[OptimizeOptions],
 ) -> Result:
-    """Find parameters with a high value of ``objective(params)``; otherwise like `minimize`.
-
-    Args:
-        objective: A function of a dictionary of parameters that returns a number.
-        space: The search space.
-        n_trials: Number of evaluations.
-        seed: Seed of all random choices; drawn at random by default.
-        method: A name, with settings, or a `Method`.
-        plugins: Modules that register parts of the method.
-        options: Further arguments of `Study.optimize`.
-    """
+    """Find parameters with a high value of ``objective(params)``; the arguments are those of
+    `minimize`."""
     function = _OfParameters(objective)
     study = create_study(
         "maximize",

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, get_args
@@ -22,7 +23,7 @@ from scrimp.executors.live_trial import InProcess, Objective
 from scrimp.executors.ray import RayExecutor, RaySettings
 from scrimp.json_values import Json
 from scrimp.methods.policy import Policy
-from scrimp.study.checkpoint_cleanup import check_keep
+from scrimp.study.checkpoint_cleanup import Keep
 from scrimp.study.ledger import LEASE_SECONDS, Ledger
 from scrimp.study.outcomes import Alarm, Catch, log_outcome
 from scrimp.study.signing import SignedOnly
@@ -39,9 +40,6 @@ from scrimp.study_log.trial import Trial
 if TYPE_CHECKING:
     from rich.live import Live
 
-
-DURABLE = get_args(Durable)
-"""Data that survives a power cut once a report is acknowledged: all, or the log alone."""
 
 SECONDS_BETWEEN_SCREENS = 0.2
 """Time between two drawings on a terminal."""
@@ -91,9 +89,10 @@ class Run:
                 f"the objective is {self.objective!r}; it must be a function of a trial, or a"
                 " scrimp.Command"
             )
-        _check_count("n_trials", self.n_trials, optional=True)
-        _check_count("workers", self.workers)
-        _check_count("gpus_per_worker", self.gpus_per_worker, least=0)
+        for name, least in (("n_trials", 1), ("workers", 1), ("gpus_per_worker", 0)):
+            value = getattr(self, name)
+            if not is_whole(value, least) and (value is not None or name != "n_trials"):
+                raise StudyError(f"{name} is {value!r}; it must be an integer of at least {least}")
         for name in ("total_budget", "timeout", "time_limit"):
             value = getattr(self, name)
             if value is not None and not is_positive(value):
@@ -102,16 +101,12 @@ class Run:
             raise StudyError(
                 f"stop is {self.stop!r}; it must be a stop rule such as scrimp.NoImprovement(20)"
             )
-        check_keep(self.keep)
-        if self.durable not in (None, *DURABLE):
-            raise StudyError(
-                f"durable is {self.durable!r}; it must be one of {', '.join(map(repr, DURABLE))}"
-            )
-        self._check_end(history)
-        self._check_workers()
-
-    def _check_end(self, history: History) -> None:
-        """Refuse a run that has nothing to search, or that would never end."""
+        for name, valid in (("keep", get_args(Keep)), ("durable", (None, *get_args(Durable)))):
+            value = getattr(self, name)
+            if value not in valid:
+                words = ", ".join(repr(word) for word in valid if word)
+                raise StudyError(f"{name} is {value!r}; it must be one of {words}")
+        # A run that has nothing to search, or that would never end.
         space = history.problem.space
         if not space.searched and len(space) and self.n_trials != 1:
             raise StudyError(
@@ -123,18 +118,16 @@ class Run:
             raise StudyError(
                 "this run would never end; give n_trials, total_budget, timeout or stop"
             )
+        self._check_workers()
 
     def _check_workers(self) -> None:
         """Refuse combinations of objective, workers and time limit that cannot be run."""
         command = isinstance(self.objective, Command)
-        if self.ray is not None:
-            RaySettings.of(self.ray)
-            if command:
-                raise StudyError(
-                    "Ray runs functions; start the command from a function, or use worker processes"
-                )
-        here = self.workers == 1 and self.gpus_per_worker == 0
-        if sys.platform == "win32" and self.ray is None and (command or not here):
+        if self.on_ray is not None and command:
+            raise StudyError(
+                "Ray runs functions; start the command from a function, or use worker processes"
+            )
+        if sys.platform == "win32" and self.ray is None and (command or not self._here):
             raise StudyError(
                 "worker processes and commands need Linux or macOS; on Windows run functions with"
                 " workers=1: several threads, or processes of your own, may share a study"
@@ -165,15 +158,21 @@ class Run:
     @property
     def placement(self) -> Placement:
         """The URL and the durability of the checkpoints, as the study records them."""
-        url = None if self.ray is None else RaySettings.of(self.ray).checkpoints
-        return Placement(url, self.durable)
+        return Placement(None if self.on_ray is None else self.on_ray.checkpoints, self.durable)
+
+    @cached_property
+    def on_ray(self) -> RaySettings | None:
+        """The settings of Ray, if the workers run on it."""
+        return None if self.ray is None else RaySettings.of(self.ray)
+
+    @property
+    def _here(self) -> bool:
+        return self.workers == 1 and self.gpus_per_worker == 0
 
     def flush(self, ledger: Ledger) -> bool:
         """True if reports wait until their checkpoints are on disk."""
-        asked = (
-            self.durable if self.durable is not None else ledger.history.limits.placement.durable
-        )
-        return ledger.store.durable and asked != "log"
+        recorded = ledger.history.limits.placement.durable
+        return ledger.store.durable and (self.durable or recorded) != "log"
 
     @property
     def rule(self) -> StopRule | None:
@@ -186,37 +185,24 @@ class Run:
     def executor(self, problem: Problem) -> Executor:
         """Return the executor: a process per trial for a command; for a function Ray, this process,
         or several worker processes."""
+        names, cost, limit = problem.names, problem.cost, self.time_limit
+        devices = _devices(self.workers, self.gpus_per_worker) if self.ray is None else []
         if isinstance(self.objective, Command):
             from scrimp.executors.command import CommandExecutor
 
             return CommandExecutor(
-                self.objective,
-                problem.names,
-                problem.cost,
-                environments=_devices(self.workers, self.gpus_per_worker),
-                time_limit=self.time_limit,
+                self.objective, names, cost, environments=devices, time_limit=limit
             )
-        if self.ray is not None:
+        if (ray := self.on_ray) is not None:
+            slots = self.workers
             return RayExecutor(
-                self.objective,
-                problem.names,
-                problem.cost,
-                settings=RaySettings.of(self.ray),
-                slots=self.workers,
-                time_limit=self.time_limit,
+                self.objective, names, cost, settings=ray, slots=slots, time_limit=limit
             )
-        if self.workers == 1 and self.gpus_per_worker == 0:
-            return InProcess(self.objective, problem.names, problem.cost)
+        if self._here:
+            return InProcess(self.objective, names, cost)
         from scrimp.executors.processes import Processes
 
-        environments = _devices(self.workers, self.gpus_per_worker)
-        return Processes(
-            self.objective,
-            problem.names,
-            problem.cost,
-            environments=environments,
-            time_limit=self.time_limit,
-        )
+        return Processes(self.objective, names, cost, environments=devices, time_limit=limit)
 
 
 def run(
@@ -238,8 +224,7 @@ def run(
     with Progress(executor.stopwatch, progress, ledger.history, request.rule) as display:
         settings = TunerSettings(
             stop=request.rule,
-            checkpoints=checkpoints(),
-            claim=checkpoints,
+            checkpoints=checkpoints,
             observe=display.update,
             finished=log_and_notify,
             keep=request.keep,
@@ -250,7 +235,6 @@ def run(
             url=request.placement.checkpoints,
             alarm=Alarm(request.catch, executor.slots),
         )
-        settings.check(ledger.history)
         Tuner(ledger, policy, executor, settings).run()
     return display.card
 
@@ -280,13 +264,6 @@ def _installed_devices() -> list[str]:
         ]
     except OSError:
         return []
-
-
-def _check_count(name: str, value: object, least: int = 1, optional: bool = False) -> None:
-    if value is None and optional:
-        return
-    if not is_whole(value, least):
-        raise StudyError(f"{name} is {value!r}; it must be an integer of at least {least}")
 
 
 class Progress:

@@ -12,7 +12,7 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from scrimp.errors import CheckpointError, ScrimpError, StorageError
@@ -32,8 +32,6 @@ from scrimp.study_log.trial import Trial
 
 logger = logging.getLogger("scrimp")
 
-Observer = Callable[[History], None]
-
 IDLE_SECONDS = 0.2
 """Pause between two looks at a study whose trials all run elsewhere."""
 
@@ -41,12 +39,16 @@ RECLAIM_SECONDS = 1.0
 """Time between two searches for vanished workers."""
 
 
+def _nothing(*_: object) -> None:
+    pass
+
+
 @dataclass(frozen=True)
 class TunerSettings:
     """Settings of a loop.
 
     ``observe`` sees the history after each batch of news (progress), ``finished`` each trial that
-    ended here (callbacks). ``checkpoints`` is their folder on this machine, ``claim`` writes its
+    ended here (callbacks). ``checkpoints`` returns their folder on this machine and writes its
     owner into it, ``url`` is where they are shared; ``lease`` is the silence, in seconds, after
     which the trials of this process count as lost. Once ``ending`` returns True, trials end with
     their current step and return to the study. ``alarm`` stops a run in which nothing works. With
@@ -55,9 +57,9 @@ class TunerSettings:
     """
 
     stop: StopRule | None = None
-    checkpoints: Path | None = None
-    observe: Observer | None = None
-    finished: Callable[[Trial], None] | None = None
+    checkpoints: Callable[[], Path | None] = _nothing
+    observe: Callable[[History], object] = _nothing
+    finished: Callable[[Trial], object] = _nothing
     leases: bool = True
     keep: str = "all"
     lease: float = LEASE_SECONDS
@@ -65,13 +67,7 @@ class TunerSettings:
     flush: bool = True
     signed: SignedOnly | None = None
     url: str | None = None
-    claim: Callable[[], object] | None = None
-    alarm: Alarm | None = None
-
-    def check(self, history: History) -> None:
-        """Refuse a study without a valid signature, if one is required."""
-        if self.signed is not None:
-            self.signed.check(history)
+    alarm: Alarm = field(default_factory=lambda: Alarm((BaseException,)))
 
 
 class Tuner:
@@ -95,15 +91,16 @@ class Tuner:
         self._reclaimed = -LEASE_SECONDS
         self._began = executor.stopwatch()
         self._stop = None if settings.stop is None else settings.stop.bound_to(policy)
-        root, keep = settings.checkpoints, settings.keep
-        self._collector = (
+        self._root, keep, url = settings.checkpoints(), settings.keep, settings.url
+        self._cleanup = (
             None
-            if root is None
-            else CheckpointCleanup(ledger, policy, root, keep, executor.clock, settings.url)
+            if self._root is None
+            else CheckpointCleanup(ledger, policy, self._root, keep, executor.clock, url)
         )
 
     def run(self) -> None:
         """Run until the study finishes, a limit is reached, or an interrupt; leave nothing running."""
+        self._check_signature()
         if self._settings.leases:
             self._heartbeat = Heartbeat(self._ledger, self._settings.lease)
         self._ledger.store.hurry_once(self._settings.ending)
@@ -115,7 +112,7 @@ class Tuner:
                     # Other processes run the trials that this one waits for.
                     self._idle.wait(IDLE_SECONDS)
                 self._collect()
-                self._observe()
+                self._settings.observe(self._ledger.history)
                 self._sound_alarm()
             self._sound_alarm(over=True)
         except KeyboardInterrupt:
@@ -131,16 +128,28 @@ class Tuner:
             raise
         finally:
             self._executor.close()
-            self._release()
+            # Interrupted trials return to the study, so that the next run resumes them at once.
+            for trial in self._running.values():
+                self._ledger.give_up(trial, self._reason)
+            self._running.clear()
+            if self._heartbeat is not None:
+                self._heartbeat.close()
+
+    def _check_signature(self) -> None:
+        if self._settings.signed is not None:
+            self._settings.signed.check(self._ledger.history)
 
     def _sound_alarm(self, over: bool = False) -> None:
         """Stop if nothing works; running trials return to the study."""
-        if self._settings.alarm is not None and not self._settings.ending():
+        if not self._settings.ending():
             self._settings.alarm.check(self._ledger.history, over)
 
     def _fill(self) -> bool:
         """Start a trial in every free slot; False when nothing is left to do."""
-        self._reclaim()
+        now = self._executor.stopwatch()
+        if self._settings.leases and now - self._reclaimed >= RECLAIM_SECONDS:
+            self._reclaimed = now
+            self._ledger.reclaim(self._settings.lease)
         enough = self._enough()
         if self._settings.ending() and not self._announced:
             self._announced = True
@@ -166,13 +175,11 @@ class Tuner:
 
     def _start(self, trial: Trial) -> None:
         self._running[trial.id] = trial
-        if self._settings.alarm is not None:
-            self._settings.alarm.began(trial)
-        self._settings.check(self._ledger.history)
+        self._settings.alarm.began(trial)
+        self._check_signature()
         if self._heartbeat is not None:
             self._heartbeat.add(trial)
-        root, history = self._settings.checkpoints, self._ledger.history
-        parent = trial.continue_from
+        history, parent = self._ledger.history, trial.continue_from
         self._executor.start(
             Assignment(
                 trial=trial.id,
@@ -180,10 +187,10 @@ class Tuner:
                 attempt=trial.attempt,
                 begin=trial.budget,
                 end=trial.granted,
-                checkpoint_dir=None if root is None else checkpoint_folder(root, trial.id),
+                checkpoint_dir=self._root and checkpoint_folder(self._root, trial.id),
                 continue_from=None
-                if root is None or parent is None
-                else checkpoint_folder(root, parent),
+                if self._root is None or parent is None
+                else checkpoint_folder(self._root, parent),
                 vouched=history.vouched(trial.id),
                 parent_vouched=None if parent is None else history.vouched(parent),
                 flush=self._settings.flush,
@@ -216,7 +223,7 @@ class Tuner:
             self._ledger.append(stopped)
         self._settle()
         # A trial in this process reports many times before `Executor.wait` returns.
-        self._observe()
+        self._settings.observe(self._ledger.history)
 
     def _warn_of_repetition(self, event: Reported, history: History) -> None:
         """Warn once if a resumed trial begins again with its first step, without a checkpoint."""
@@ -243,26 +250,19 @@ class Tuner:
             return self._ledger.vanished(self._ledger.history.trials[event.trial], event.message)
         if not isinstance(event, Ended) or event.status != "failed" or not self._is_mine(event):
             return event
-        reported = any(
-            isinstance(other, Reported) and other.trial == event.trial for other in batch
-        )
+        trial, attempt, message, now = event.trial, event.attempt, event.message, event.time
+        reported = any(isinstance(other, Reported) and other.trial == trial for other in batch)
         paused = not reported and self._stays_paused(event)
         if not ending and not paused:
             return event
-        return Lost(
-            trial=event.trial,
-            attempt=event.attempt,
-            message=event.message,
-            paused=paused,
-            time=event.time,
-        )
+        return Lost(trial=trial, attempt=attempt, message=message, paused=paused, time=now)
 
     def _stays_paused(self, event: Ended) -> bool:
         """Return True if a resumed trial failed before its first report, unless that happened too
         often: while others can be resumed, or in earlier runs."""
         alarm, before = self._settings.alarm, self._running[event.trial]
         trial = self._ledger.history.trials[event.trial]
-        if alarm is None or not before.curve or len(trial.curve) > len(before.curve):
+        if not before.curve or len(trial.curve) > len(before.curve):
             return False
         if alarm.expects(event.message, self._executor.cause(event.trial)):
             return False
@@ -289,19 +289,18 @@ class Tuner:
             if self._heartbeat is not None:
                 self._heartbeat.remove(mine)
             reported = len(trial.curve) > len(mine.curve)
-            if self._settings.alarm is not None and (trial.finished or trial.status == "paused"):
+            if trial.finished or trial.status == "paused":
                 self._settings.alarm.ended(trial, self._executor.cause(number), reported)
-            if trial.finished and self._settings.finished is not None:
+            if trial.finished:
                 self._settings.finished(trial)
 
     def _collect(self) -> None:
         """Remove checkpoints that are no longer needed, after a trial was released."""
-        if self._settled and self._settings.claim is not None:
-            self._settings.claim()
-        if self._settled and self._collector is not None:
+        if self._settled and self._cleanup is not None:
+            self._settings.checkpoints()
             for number in self._settled:
-                self._collector.add(number)
-            self._collector.collect()
+                self._cleanup.add(number)
+            self._cleanup.collect()
         self._settled.clear()
 
     def _enough(self) -> bool:
@@ -311,39 +310,15 @@ class Tuner:
             return False
         history = self._ledger.history
         enough = self._stop.satisfied(history, self._executor.stopwatch(), self._began)
-        self._note_rule(history, enough)
-        return enough
-
-    def _note_rule(self, history: History, enough: bool) -> None:
-        """Write into the log where the study stands by its stop rule, when the trials have grown by a
-        tenth or the rule ends the run, so that every reader of the study can show it."""
-        words = "" if self._stop is None else self._stop.words(history)
-        count = len(history.trials)
+        words, count = self._stop.words(history), len(history.trials)
+        # Every reader of the study can show where it stands; a note per tenth of new trials will do.
         if words and (enough or count >= 1.1 * self._noted):
             self._noted = count
             said = f"{words}{': ended' if enough else ''} (after {count} trials)"
             if history.user_attrs.get(LEFT_TO_GAIN) != said:
                 now = self._executor.clock()
                 self._ledger.append([as_annotation(None, {LEFT_TO_GAIN: said}, time=now)])
-
-    def _reclaim(self) -> None:
-        """Look for trials whose workers vanished, once a second."""
-        now = self._executor.stopwatch()
-        if self._settings.leases and now - self._reclaimed >= RECLAIM_SECONDS:
-            self._reclaimed = now
-            self._ledger.reclaim(self._settings.lease)
-
-    def _observe(self) -> None:
-        if self._settings.observe is not None:
-            self._settings.observe(self._ledger.history)
-
-    def _release(self) -> None:
-        """Return interrupted trials to the study, so that the next run resumes them at once."""
-        for trial in self._running.values():
-            self._ledger.give_up(trial, self._reason)
-        self._running.clear()
-        if self._heartbeat is not None:
-            self._heartbeat.close()
+        return enough
 
 
 class Heartbeat:

@@ -1,7 +1,7 @@
 """Running a study that is in a storage: begin or resume it, join it as a worker, or step through it
 in the loop of another library.
 
-carry_out(study, Beginning("train:objective", {"n_trials": 50}, storage))       # scrimp run
+carry_out(study, "train:objective", {"n_trials": 50})                           # scrimp run
 work(join_study("digits", url, wait=60.0, say=print), Run(objective))           # scrimp worker
 
 A study records its objective by name, so that a worker on another machine finds it; never as code,
@@ -30,11 +30,11 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from scrimp.checks import did_you_mean
-from scrimp.errors import ObjectiveError, StudyError, Unreachable
+from scrimp.errors import ObjectiveError, Unreachable
 from scrimp.executors.clock import wall_clock
 from scrimp.executors.command_line import Command
 from scrimp.executors.live_trial import Objective
@@ -122,35 +122,31 @@ def _parts(path: str) -> tuple[str, str]:
     return module, name
 
 
-@dataclass(frozen=True)
-class Beginning:
-    """A run to begin: the objective (a command or the import path of a function), the ``settings``
-    of `Run`, the storage of the study, and the key to sign it with, if any."""
-
-    objective: str | Command
-    settings: Mapping[str, Any]
-    storage: Storage
-    key: PrivateKey | None = None
-
-
-def carry_out(study: Study, beginning: Beginning) -> bool:
-    """Run a study in this process; False if it was interrupted. The study records its objective and
-    limits, which other workers follow."""
-    record = described(beginning.objective)
+def carry_out(
+    study: Study,
+    objective: str | Command,
+    settings: Mapping[str, Any],
+    key: PrivateKey | None = None,
+) -> bool:
+    """Run a study with these ``settings`` of `Run`, signed with ``key`` if given; False if it was
+    interrupted. The study records its objective and limits, which other workers follow."""
+    record = described(objective)
     if study.history.objective != record:
         study._ledger.append([StudyChanged(objective=record, time=wall_clock())])
     with ends_on_request() as ending:
         try:
-            request = Run(resolved(record), ending=ending, **beginning.settings)
+            request = Run(resolved(record), ending=ending, **settings)
             study._change(request.limits(study.history, lift_all=True))
-            if beginning.key is not None:
-                place = beginning.storage.identity()
-                if study.plan is None:
-                    raise StudyError(f"study {study.name!r} was loaded without a plan to sign")
-                url = request.placement.checkpoints
-                plan = replace(study.plan, objective=record, checkpoints=url)
-                sign(study._ledger, place, beginning.key, plan)
-                request = replace(request, signed=SignedOnly(place, [beginning.key.public]))
+            if key is not None:
+                assert study.plan is not None and study._place is not None, "it was created here"
+                place, url = study._place.identity(), request.placement.checkpoints
+                sign(
+                    study._ledger,
+                    place,
+                    key,
+                    replace(study.plan, objective=record, checkpoints=url),
+                )
+                request = replace(request, signed=SignedOnly(place, [key.public]))
             work(study, request, progress=True)
         except KeyboardInterrupt:
             return False
@@ -185,12 +181,8 @@ def work(study: Study, request: Run, progress: bool | None = None) -> None:
     history = study.history
     totals = history.totals
     replace(request, n_trials=totals.n_trials, total_budget=totals.budget).check(history)
-
-    def ignore(trial: Trial) -> None:
-        del trial
-
     checkpoints = functools.partial(study._checkpoints, claim=True)
-    run(study._ledger, study._deciding(), request, checkpoints, ignore, progress)
+    run(study._ledger, study._deciding(), request, checkpoints, lambda trial: None, progress)
 
 
 def limit_totals(study: Study, n_trials: int | None, budget: float | None = None) -> None:

@@ -9,7 +9,7 @@ import scrimp
 from scrimp.errors import StudyError
 from scrimp.executors.checkpoint_folder import CheckpointFolder, remove_trial
 from scrimp.executors.clock import wall_clock
-from scrimp.study.checkpoint_cleanup import CheckpointCleanup, check_keep, needless
+from scrimp.study.checkpoint_cleanup import CheckpointCleanup, needless
 from scrimp.study.run import Run
 from scrimp.study_log.events import BudgetGranted, CheckpointsRemoved, Lost, StudyChanged
 
@@ -142,7 +142,7 @@ def test_infeasible_trials_are_not_the_best(tmp_path: Path) -> None:
 def test_a_word_that_says_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(StudyError, match="keep is 'some'; it must be one of 'best', 'all', 'none'"):
         study(tmp_path, "random").optimize(objective, n_trials=1, keep="some")
-    check_keep("best")
+    Run(objective, n_trials=1, keep="best").check(study(tmp_path, "random").history)
 
 
 def test_checkpoints_at_a_url_are_found_and_removed(tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def test_observers_and_callbacks_see_what_happened(tmp_path: Path) -> None:
     settings = TunerSettings(
         observe=lambda history: lengths.append(history.length),
         finished=lambda trial: finished.append(trial.id),
-        checkpoints=tmp_path,
+        checkpoints=lambda: tmp_path,
     )
     _, executor = run(settings)
     assert lengths == sorted(lengths) and finished == [2, 0]

@@ -19,7 +19,6 @@ from scrimp.study import workers
 from scrimp.study.run import Run
 from scrimp.study.tuner import Tuner, TunerSettings
 from scrimp.study.workers import (
-    Beginning,
     carry_out,
     described,
     end_early,
@@ -59,11 +58,11 @@ def test_the_totals_of_the_study_count() -> None:
 
 def test_methods_are_told_of_a_time_limit_and_of_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "work", lambda *given, **settings: None)
-    study, storage = study_with(None), MemoryStorage()
-    carry_out(study, Beginning("math:sqrt", {"timeout": 60.0}, storage))
+    study = study_with(None)
+    carry_out(study, "math:sqrt", {"timeout": 60.0})
     totals = study.history.totals
     assert totals.timeout == 60.0 and totals.since is not None
-    carry_out(study, Beginning("math:sqrt", {"n_trials": 3}, storage))
+    carry_out(study, "math:sqrt", {"n_trials": 3})
     assert study.history.totals.timeout is None
 
 
