@@ -8,6 +8,7 @@ markup.
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -293,12 +294,12 @@ def replay_command(
     Example: scrimp replay digits --json
     """
     from scrimp.explain.replay import other_versions, replay
-    from scrimp.study.sources import past_reader
+    from scrimp.study.sources import read_past
 
     place = storage_at(storage)
     events = read_history(study, place).events
     versions = other_versions(events)
-    outcomes = list(replay(events, past_reader(place)))
+    outcomes = list(replay(events, partial(read_past, place)))
     different = [outcome for outcome in outcomes if not outcome.same]
     if as_json:
         keys = ("decision", "recorded", "difference")

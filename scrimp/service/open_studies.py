@@ -21,8 +21,7 @@ from scrimp.service.tokens import Token
 from scrimp.storage.event_json import Appended, decode, encode
 from scrimp.storage.leases import Lease
 from scrimp.storage.store import EventStore
-from scrimp.study.sources import past_reader
-from scrimp.study.studies import checkpoint_root
+from scrimp.study.studies import study_in
 from scrimp.study.study import Study
 from scrimp.study_log.events import BudgetGranted, Event
 
@@ -124,9 +123,8 @@ class OpenStudies:
             found = self._studies.get((token.study, name))
         if found is None:
             log = self._logs.open(name, token)
-            place, store = self.place(name, token), ProgramStore(log)
-            root = checkpoint_root(place, name)
-            found = ProgramStudy(store, Study(store, root, past_reader(place), place))
+            store = ProgramStore(log)
+            found = ProgramStudy(store, study_in(self.place(name, token), store))
         with self._lock:
             found = self._studies.setdefault((token.study, name), found)
             self._studies.move_to_end((token.study, name))

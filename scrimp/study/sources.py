@@ -16,9 +16,9 @@ random but always alike.
 
 import logging
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -32,7 +32,6 @@ from scrimp.study_log.compromise import best_of_front, knee_of
 from scrimp.study_log.events import Enqueued, SourceAttached
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Problem
-from scrimp.study_log.trial import Observation, Trial
 from scrimp.threads import one_thread
 
 if TYPE_CHECKING:  # loading these takes time
@@ -84,7 +83,8 @@ def attachments(
         try:
             lines = storage.open(other).lines()
             # Only the events that define the problem, so that a long log need not be decoded.
-            about = [line for line in lines[1:] if "study_changed" in _text(line)]
+            raw = (line.encode() if isinstance(line, str) else line for line in lines[1:])
+            about = [line for line in raw if b"study_changed" in line]
             past = History.of(decode([*lines[:1], *about], other))
             if learn_from == "all" and not _related(past, problem):
                 continue
@@ -104,10 +104,6 @@ def attachments(
     return chosen
 
 
-def _text(line: bytes | str) -> str:
-    return line if isinstance(line, str) else line.decode(errors="replace")
-
-
 def past_fronts(
     storage: Storage, sources: Iterable[SourceAttached], problem: Problem, time: float
 ) -> list[Enqueued]:
@@ -119,29 +115,23 @@ def past_fronts(
         lines = storage.open(source.study).lines()[: source.length]
         past = History.of(decode(lines, source.study))
         if past.problem.metrics.items() & problem.metrics.items():
-            ends = [] if not past.problem.several or not past.front else _ends(past)
-            fronts.append(ends or past.front)
+            ends = past.front
+            if past.problem.several and past.front:
+                best = [best_of_front(past, {name: 1.0}) for name in past.problem.metrics]
+                ends = [pair for pair in (knee_of(past), *best) if pair is not None]
+            fronts.append(ends)
     found: dict[object, Enqueued] = {}
-    turns = [pair for turn in zip_longest(*fronts) for pair in turn if pair is not None]
-    for trial, _ in turns:
+    for trial, _ in filter(None, chain.from_iterable(zip_longest(*fronts))):
         known = {name: value for name, value in trial.config.items() if name in problem.space}
         try:
             config = problem.space.complete(known, np.random.default_rng(problem.seed))
         except ConfigError:
             # Its values lie outside this space.
             continue
-        key = problem.space.key(config)
-        found.setdefault(key, Enqueued(config=config, time=time))
+        found.setdefault(problem.space.key(config), Enqueued(config=config, time=time))
         if len(found) == MAX_FRONT_CONFIGS:
             break
     return list(found.values())
-
-
-def _ends(past: History) -> list[tuple[Trial, Observation]]:
-    """Return the knee of a front and its best report in each metric."""
-    knee = knee_of(past)
-    best = [best_of_front(past, {name: 1.0}) for name in past.problem.metrics]
-    return [pair for pair in (knee, *best) if pair is not None]
 
 
 def _related(history: History, problem: Problem) -> bool:
@@ -151,11 +141,6 @@ def _related(history: History, problem: Problem) -> bool:
     if problem.several:
         same = problem.metrics.items() <= history.problem.metrics.items()
     return same and shared_share(history.problem, problem) >= MIN_SHARED_PARAMETERS
-
-
-def past_reader(storage: Storage) -> "Callable[[History], Past | None]":
-    """Return the function that reads the past studies of a study."""
-    return lambda history: read_past(storage, history)
 
 
 def read_past(storage: Storage, history: History) -> "Past | None":
@@ -170,10 +155,8 @@ def read_past(storage: Storage, history: History) -> "Past | None":
     studies: list[SourceStudy] = []
     left_out: list[str] = []
     notes: dict[str, list[str]] = {}
-    logs = shown(
-        history.sources, len(history.sources), "reading past studies", LOGS_FOR_A_PROGRESS_BAR
-    )
-    for source in logs:
+    count = len(history.sources)
+    for source in shown(history.sources, count, "reading past studies", LOGS_FOR_A_PROGRESS_BAR):
         try:
             study = _read(storage, source, problem, encoding, kept)
         except ScrimpError as error:
@@ -183,21 +166,21 @@ def read_past(storage: Storage, history: History) -> "Past | None":
         studies.append(study)
         for note in study.notes:
             notes.setdefault(note, []).append(source.study)
-    said = (*left_out, *(f"{_listed(names)}: {note}" for note, names in notes.items()))
+    said = [*left_out]
+    for note, names in notes.items():
+        said.append(f"past {'study' if len(names) == 1 else 'studies'} {_listed(names)}: {note}")
     for line in said:
         logger.warning("%s", line)
-    return Past(tuple(studies), encoding.columns, said, kept, shown)
+    return Past(tuple(studies), encoding.columns, tuple(said), kept, shown)
 
 
 def _listed(names: Sequence[str]) -> str:
     """
     >>> _listed(["a", "b", "c", "d", "e"])
-    "past studies 'a', 'b', 'c' and 2 more"
+    "'a', 'b', 'c' and 2 more"
     """
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return (
-        f"past {'study' if len(names) == 1 else 'studies'} {', '.join(map(repr, names[:3]))}{more}"
-    )
+    return f"{', '.join(map(repr, names[:3]))}{more}"
 
 
 def _read(
@@ -223,17 +206,7 @@ def _read(
     study = aligned(past, problem, encoding)
     if problem.budget is None or not study.has_metric(0):
         return study
-    return _with_curves(study, source, past, problem, kept)
-
-
-def _with_curves(
-    study: "SourceStudy",
-    source: SourceAttached,
-    past: History,
-    problem: Problem,
-    kept: MutableMapping[str, JsonObject],
-) -> "SourceStudy":
-    """Add the parameters fitted to the learning curves of the past study."""
+    # The parameters fitted to its learning curves.
     from scrimp.freeze_thaw.curve_process import SHARED_PARAMETERS
     from scrimp.freeze_thaw.past_curves import curve_parameters
     from scrimp.freeze_thaw.study_model import fit_past_curves
@@ -309,30 +282,20 @@ def nearest_studies(
     """Return the nearest of the past studies, given with their problems, in the given order."""
     from scrimp.transfer.source_study import shared_share
 
-    widths = _widths([past for _, past in found], problem)
+    # The range of each feature of this task over all studies.
+    widths = {}
+    for name, own in problem.features.items():
+        values = [own, *(past.features[name] for _, past in found if name in past.features)]
+        widths[name] = max(values) - min(values)
 
     def order(place: int) -> tuple[float, float, int, str]:
         source, past = found[place]
-        share = shared_share(past, problem)
-        return (
-            _apart(past, problem, widths),
-            -share,
-            -min(source.length, EVENTS_OF_TWENTY_TRIALS),
-            source.digest,
-        )
+        apart, share = _apart(past, problem, widths), shared_share(past, problem)
+        return apart, -share, -min(source.length, EVENTS_OF_TWENTY_TRIALS), source.digest
 
     places = range(len(found))
     kept = places if len(found) <= limit else sorted(sorted(places, key=order)[:limit])
     return [found[place][0] for place in kept]
-
-
-def _widths(past: Sequence[Problem], problem: Problem) -> dict[str, float]:
-    """Return the range of each feature of this task over all studies."""
-    widths = {}
-    for name, own in problem.features.items():
-        values = [own, *(one.features[name] for one in past if name in one.features)]
-        widths[name] = max(values) - min(values)
-    return widths
 
 
 def _apart(past: Problem, problem: Problem, widths: dict[str, float]) -> float:
@@ -349,12 +312,8 @@ def _apart(past: Problem, problem: Problem, widths: dict[str, float]) -> float:
 def check_features(
     method: str, own: Mapping[str, float], past: Mapping[str, Mapping[str, float]]
 ) -> None:
-    """Refuse a method that weighs past studies by features if the tasks share none.
-
-    TST-M and TAF-M weigh past studies by the distance between features. Without a shared feature
-    all past studies would count the same, which is another method. ``past``: the features of past
-    studies by name.
-    """
+    """Refuse a method that weighs past studies by features if the tasks share none: all would count
+    the same, which is another method. ``past``: the features of past studies by name."""
     remedy = "or use 'tst-r' and 'taf-r', which compare how tasks rank configurations"
     if not own:
         raise MethodError(
@@ -365,14 +324,10 @@ def check_features(
     shared = set(own).intersection(*past.values()) if past else set(own)
     if shared:
         return
-    lacking = [name for name, features in past.items() if not set(own) & set(features)] or list(
-        past
-    )
-    listed = ", ".join(map(repr, lacking[:3])) + (
-        f" and {len(lacking) - 3} more" if len(lacking) > 3 else ""
-    )
+    lacking = [name for name, features in past.items() if not set(own) & set(features)]
     raise MethodError(
         f"method {method!r} compares tasks by features, but no feature of this study"
-        f" ({', '.join(sorted(own))}) is known for all past studies; {listed} have none of them."
+        f" ({', '.join(sorted(own))}) is known for all past studies; {_listed(lacking or [*past])}"
+        " have none of them."
         f" Leave those out of learn_from, {remedy}"
     )

@@ -19,7 +19,7 @@ from scrimp.study_log.fold import Fold
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Problem
 from scrimp.study_log.standings import Front, with_report
-from scrimp.study_log.trial import Observation, Trial
+from scrimp.study_log.trial import Trial
 from scrimp.threads import one_thread
 
 LEFT_TO_GAIN = "left to gain"
@@ -36,12 +36,10 @@ class StopRule(ABC):
 
     def bound_to(self, policy: Policy) -> "StopRule":
         """Return the rule for a run of this policy; by default, self."""
-        del policy
         return self
 
     def words(self, history: History) -> str:
         """Return where the study stands by this rule, for the live display; "" by default."""
-        del history
         return ""
 
     def __or__(self, other: "StopRule") -> "StopRule":
@@ -78,10 +76,7 @@ class MaxTrials(StopRule):
         _positive("MaxTrials", self.count)
 
     def satisfied(self, history: History, now: float, began: float) -> bool:
-        """True if that many trials are completed, stopped or failed."""
-        del now, began
-        counts = history.counts
-        return counts["completed"] + counts["stopped"] + counts["failed"] >= self.count
+        return sum(history.counts[end] for end in ("completed", "stopped", "failed")) >= self.count
 
 
 @dataclass(frozen=True)
@@ -94,8 +89,6 @@ class MaxSeconds(StopRule):
         _positive("MaxSeconds", self.limit)
 
     def satisfied(self, history: History, now: float, began: float) -> bool:
-        """True if the time is over."""
-        del history
         return now - began >= self.limit
 
 
@@ -118,27 +111,20 @@ class TargetReached(StopRule):
             )
 
     def satisfied(self, history: History, now: float, began: float) -> bool:
-        """True if a report is at least as good as the target."""
-        del now, began
-        problem = history.problem
-        metrics = problem.metrics
-        wanted = self.value if isinstance(self.value, Mapping) else {problem.metric: self.value}
+        metric, metrics = history.problem.metric, history.problem.metrics
+        wanted = self.value if isinstance(self.value, Mapping) else {metric: self.value}
         if not wanted.keys() <= metrics.keys() or (len(metrics) > 1 and wanted is not self.value):
             raise StudyError(
                 f"TargetReached({self.value!r}) does not fit the study's metrics,"
-                f" {', '.join(metrics)}; give TargetReached({{{problem.metric!r}: ...}}) by name"
+                f" {', '.join(metrics)}; give TargetReached({{{metric!r}: ...}}) by name"
             )
-        return any(_reaches(point, wanted, metrics) for _, point in history.front)
 
+        def reached(value: float | None, name: str) -> bool:
+            sign = 1.0 if metrics[name] == "minimize" else -1.0
+            return value is not None and sign * value <= sign * wanted[name]
 
-def _reaches(point: Observation, wanted: Mapping[str, float], metrics: Mapping[str, str]) -> bool:
-    """True if a report reaches the target in each of these metrics."""
-    for name, target in wanted.items():
-        value = point.metrics.get(name)
-        sign = 1.0 if metrics[name] == "minimize" else -1.0
-        if value is None or sign * value > sign * target:
-            return False
-    return True
+        points = [point.metrics for _, point in history.front]
+        return any(all(reached(point.get(name), name) for name in wanted) for point in points)
 
 
 @dataclass(frozen=True)
@@ -153,8 +139,6 @@ class NoImprovement(StopRule):
         _positive("NoImprovement", self.trials)
 
     def satisfied(self, history: History, now: float, began: float) -> bool:
-        """True if the best value has not improved for that long."""
-        del now, began
         if self.least and history.problem.several:
             raise StudyError(
                 f"NoImprovement(least={self.least!r}) is for one metric; with several metrics, leave"
@@ -177,7 +161,6 @@ class _Standstill(Fold[_Still]):
     least: float
 
     def begin(self, problem: Problem) -> _Still:
-        del problem
         return _Still()
 
     def step(self, state: _Still, event: Event, before: Trial | None, trial: Trial | None) -> None:
@@ -226,12 +209,9 @@ class LittleLeft(StopRule):
         _positive("LittleLeft(patience=...)", self.patience)
 
     def bound_to(self, policy: Policy) -> StopRule:
-        """Return the rule with the model of this policy."""
         return replace(self, policy=policy)
 
     def satisfied(self, history: History, now: float, began: float) -> bool:
-        """True if less than ``gain`` was left ``patience`` times in a row."""
-        del now, began
         stated = history.derive(_StatedGain(self.gain, self.per_cost))
         if stated.left is None:
             stated.left = self.left(history)
@@ -240,8 +220,7 @@ class LittleLeft(StopRule):
         return stated.times_below >= self.patience
 
     def words(self, history: History) -> str:
-        """Return the gain left as it was computed last, and the limit; after a run, `scrimp show` and
-        the dashboard have it too."""
+        """Return the gain left as it was computed last, and the limit."""
         left = history.derive(_StatedGain(self.gain, self.per_cost)).left
         if left is None or not math.isfinite(left.expected):
             return ""
@@ -287,11 +266,9 @@ class _StatedGain(Fold[_Stated]):
     per_cost: bool
 
     def begin(self, problem: Problem) -> _Stated:
-        del problem
         return _Stated()
 
     def step(self, state: _Stated, event: Event, before: Trial | None, trial: Trial | None) -> None:
-        del before, trial
         if isinstance(event, Reported | Ended | StudyChanged | Retried):
             state.left = None
 

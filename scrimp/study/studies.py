@@ -11,7 +11,7 @@ import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -36,9 +36,9 @@ from scrimp.space.space import Space
 from scrimp.storage.durable_files import open_plain, write_flushed
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.open import open_storage
-from scrimp.storage.store import Storage
+from scrimp.storage.store import EventStore, Storage
 from scrimp.study.owners_plan import OwnersPlan
-from scrimp.study.sources import attachments, check_features, past_fronts, past_reader
+from scrimp.study.sources import attachments, check_features, past_fronts, read_past
 from scrimp.study.study import Root, Study, answers_to
 from scrimp.study_log.constraints import Constraint
 from scrimp.study_log.events import StudyChanged, StudyCreated
@@ -164,7 +164,7 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
         if load_if_exists and name in place.names():
             return _adopt(name, place, plan, named)
         raise
-    study = Study(store, checkpoint_root(place, name), past_reader(place), place)
+    study = study_in(place, store)
     study.plan = plan
     return study
 
@@ -231,7 +231,12 @@ def read_history(name: str, storage: str | Storage | None = None) -> History:
 def load_any(name: str, *, storage: str | Storage | None = None) -> Study:
     """Load a study or a selection."""
     place = storage_at(storage)
-    return Study(place.open(name), checkpoint_root(place, name), past_reader(place), place)
+    return study_in(place, place.open(name))
+
+
+def study_in(place: Storage, store: EventStore) -> Study:
+    """Return the study of a log; its past studies are in the same storage."""
+    return Study(store, checkpoint_root(place, store.name), partial(read_past, place), place)
 
 
 def delete_study(name: str, *, storage: str | Storage | None = None) -> None:

@@ -1,5 +1,6 @@
 """Selections by question: in the log, asked and told, run, resumed, replayed."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from scrimp.checkpoint_selection.question_policy import pack_answers, race_of, u
 from scrimp.errors import ReportError, StudyError
 from scrimp.explain.race_words import checkpoint_lines
 from scrimp.explain.replay import replay
-from scrimp.study.sources import past_reader
+from scrimp.study.sources import read_past
 from scrimp.study.studies import storage_at
 
 TASKS = {"arc": 120, "gsm8k": 80}
@@ -66,7 +67,7 @@ def test_ask_and_tell_by_question(tmp_path: Path) -> None:
         name = list(TASKS)[task]
         expected = evaluate(STEPS[row], name, state.race.order[task][:count].tolist())
         assert state.race.book.answers(np.array([row]), task, count)[0].tolist() == expected
-    outcomes = list(replay(selection.history.events, past_reader(storage_at(url))))
+    outcomes = list(replay(selection.history.events, partial(read_past, storage_at(url))))
     assert outcomes and all(outcome.same for outcome in outcomes)
 
 

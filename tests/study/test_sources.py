@@ -3,6 +3,7 @@ said and left out."""
 
 import logging
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ from scrimp.study.sources import (
     attachments,
     check_features,
     nearest_studies,
-    past_reader,
     read_past,
 )
 from scrimp.study_log.decision_record import Recommended
@@ -90,7 +90,7 @@ def test_a_resumed_study_and_a_replay_decide_the_same(storage: Storage) -> None:
     again = scrimp.load_study("new", storage=storage)
     trial = again.ask()
     again.tell(trial, loss(trial.params))
-    outcomes = list(replay(again.history.events, past_reader(storage)))
+    outcomes = list(replay(again.history.events, partial(read_past, storage)))
     assert len(outcomes) == 5 and all(outcome.same for outcome in outcomes)
 
 

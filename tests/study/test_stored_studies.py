@@ -1,6 +1,7 @@
 """Recorded studies open, replay and continue in every storage: the logs in tests/stored, made by
 `tests.tools.record_studies`."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import scrimp
 from scrimp.explain.replay import replay
 from scrimp.storage.event_json import StoredLine
 from scrimp.storage.open import open_storage
-from scrimp.study.sources import past_reader
+from scrimp.study.sources import read_past
 from scrimp.study.studies import load_any
 from tests.tools.postgres_server import PrivateServer, available
 from tests.tools.record_studies import CHECKPOINTS, STORED, metrics
@@ -52,7 +53,7 @@ def sqlite_url(tmp_path_factory: pytest.TempPathFactory) -> str:
 def check(name: str, url: str) -> None:
     storage = open_storage(url)
     history = load_any(name, storage=storage).history
-    outcomes = list(replay(history.events, past_reader(storage)))
+    outcomes = list(replay(history.events, partial(read_past, storage)))
     assert len(outcomes) == STUDIES[name] and not history.ignored
     different = [outcome for outcome in outcomes if not outcome.same]
     required = 1.0 if name in WITHOUT_MODEL else MIN_SAME_SHARE
