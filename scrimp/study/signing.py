@@ -27,7 +27,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -36,13 +36,13 @@ import msgspec
 
 from scrimp.errors import ObjectiveError, StudyError
 from scrimp.executors.clock import wall_clock
-from scrimp.json_values import Json
+from scrimp.json_values import Json, JsonObject
 from scrimp.storage.durable_files import BINARY
 from scrimp.study.ledger import Ledger
-from scrimp.study.owners_plan import OwnersPlan
 from scrimp.study_log.events import Event, Signature, StudyChanged
 from scrimp.study_log.fold import Fold
 from scrimp.study_log.history import History
+from scrimp.study_log.messages import shortened
 from scrimp.study_log.problem import Problem
 from scrimp.study_log.trial import Trial
 
@@ -70,14 +70,15 @@ class PublicKey:
         """A short name of the key, safe to show."""
         return hashlib.sha256(self.raw).hexdigest()[:16]
 
-    def accepts(self, signature: bytes, statement: bytes) -> bool:
-        """True if the owner of the private key signed ``statement``."""
+    def accepts(self, signature: str, statement: bytes) -> bool:
+        """True if the owner of the private key signed ``statement``; the signature is hexadecimal."""
         ed25519, _ = _library()
         from cryptography.exceptions import InvalidSignature
 
+        key = ed25519.Ed25519PublicKey.from_public_bytes(self.raw)
         try:
-            ed25519.Ed25519PublicKey.from_public_bytes(self.raw).verify(signature, statement)
-        except InvalidSignature:
+            key.verify(binascii.unhexlify(signature), statement)
+        except (InvalidSignature, ValueError):
             return False
         return True
 
@@ -94,13 +95,15 @@ class PrivateKey:
     @property
     def public(self) -> PublicKey:
         """The matching public key."""
-        _, serialization = _library()
-        raw = serialization.Encoding.Raw, serialization.PublicFormat.Raw
-        return PublicKey(bytes(self._key.public_key().public_bytes(*raw)))
+        return _public(self._key.public_key())
 
-    def sign(self, statement: bytes) -> bytes:
+    def sign(self, statement: bytes) -> str:
         """Return a signature of 64 bytes, for `PublicKey.accepts`."""
-        return bytes(self._key.sign(statement))
+        return self._key.sign(statement).hex()
+
+
+def _public(key: "ed25519.Ed25519PublicKey") -> PublicKey:
+    return PublicKey(bytes(key.public_bytes_raw()))
 
 
 def new_pair(path: Path) -> PublicKey:
@@ -139,13 +142,9 @@ def private_key(path: str | Path) -> PrivateKey:
         key = serialization.load_pem_private_key(text, None)
     except (ValueError, TypeError) as error:
         # A key with a password raises a TypeError.
-        raise StudyError(
-            f"{str(path)!r} contains no usable private key: {error}; {REMEDY}"
-        ) from None
+        raise _unusable(path, f"no usable private key: {error}") from None
     if not isinstance(key, ed25519.Ed25519PrivateKey):
-        raise StudyError(
-            f"{str(path)!r} contains a key of another kind; scrimp signs with Ed25519: {REMEDY}"
-        )
+        raise _unusable(path, OTHER_KIND)
     return PrivateKey(key)
 
 
@@ -158,20 +157,12 @@ def public_keys(path: str | Path) -> tuple[PublicKey, ...]:
         try:
             key = serialization.load_pem_public_key((block.strip() + "\n" + END_OF_KEY).encode())
         except ValueError as error:
-            raise StudyError(
-                f"{str(path)!r} contains a public key that cannot be read: {error}; {REMEDY}"
-            ) from None
+            raise _unusable(path, f"a public key that cannot be read: {error}") from None
         if not isinstance(key, ed25519.Ed25519PublicKey):
-            raise StudyError(
-                f"{str(path)!r} contains a key of another kind; scrimp signs with Ed25519: {REMEDY}"
-            )
-        found.append(
-            PublicKey(
-                bytes(key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw))
-            )
-        )
+            raise _unusable(path, OTHER_KIND)
+        found.append(_public(key))
     if not found:
-        raise StudyError(f"{str(path)!r} contains no public key; {REMEDY}")
+        raise _unusable(path, "no public key")
     return tuple(found)
 
 
@@ -203,6 +194,11 @@ def signing_key(given: str | None = None) -> PrivateKey | None:
 
 
 REMEDY = "`scrimp key new FILE` makes a pair: FILE for those who submit, FILE.pub for the workers"
+OTHER_KIND = "a key of another kind, and scrimp signs with Ed25519"
+
+
+def _unusable(path: str | Path, what: str) -> StudyError:
+    return StudyError(f"{str(path)!r} contains {what}; {REMEDY}")
 
 
 def _read(path: str | Path, what: str) -> bytes:
@@ -307,6 +303,48 @@ class SignedOnly:
 SIGN = "sign it with `scrimp run` and the private key"
 
 
+@dataclass(frozen=True)
+class OwnersPlan:
+    """A study as its owner describes it, in a file, on the command line or in Python.
+
+    ``seeded``: the seed is part of the plan; otherwise it was drawn when the study was created.
+    """
+
+    problem: Problem
+    method: JsonObject
+    plugins: frozenset[str] = frozenset()
+    objective: JsonObject | None = None
+    checkpoints: str | None = None
+    seeded: bool = True
+
+    @staticmethod
+    def recorded(history: History) -> "OwnersPlan":
+        """Return the plan that a log records."""
+        method = {name: value for name, value in history.method.items() if name != "reason"}
+        return OwnersPlan(
+            problem=history.problem,
+            method=method,
+            plugins=frozenset(history.plugins),
+            objective=history.objective,
+            checkpoints=history.limits.placement.checkpoints,
+        )
+
+    def differences(self, history: History) -> list[str]:
+        """List everything in which the log differs from this plan."""
+        found, own = OwnersPlan.recorded(history), {"problem", "seeded"}
+        names = [item.name for item in fields(OwnersPlan) if item.name not in own]
+        pairs = [(name, getattr(self, name), getattr(found, name)) for name in names]
+        for item in fields(Problem):
+            if item.name != "seed" or self.seeded:
+                ours, theirs = (getattr(plan.problem, item.name) for plan in (self, found))
+                pairs.append((item.name, ours, theirs))
+        return [
+            f"{name} is {shortened(theirs, 200)} in the log and {shortened(ours, 200)} in the plan"
+            for name, ours, theirs in pairs
+            if ours != theirs
+        ]
+
+
 def sign(ledger: Ledger, storage: str, key: PrivateKey, plan: OwnersPlan) -> None:
     """Sign the study, unless it is signed already; `StudyError` if its log differs from ``plan``."""
     history = ledger.refresh()
@@ -323,10 +361,9 @@ def sign(ledger: Ledger, storage: str, key: PrivateKey, plan: OwnersPlan) -> Non
     if any(signature.revision == newest and signature.digest == covered for signature in good):
         return
     signature = Signature(revision=newest + 1, key=key.public.fingerprint, digest=covered)
-    value = key.sign(_statement(history, storage, signature)).hex()
-    ledger.append(
-        [StudyChanged(signature=msgspec.structs.replace(signature, value=value), time=wall_clock())]
-    )
+    value = key.sign(_statement(history, storage, signature))
+    signed = msgspec.structs.replace(signature, value=value)
+    ledger.append([StudyChanged(signature=signed, time=wall_clock())])
 
 
 def is_signed(history: History) -> bool:
@@ -337,46 +374,25 @@ def is_signed(history: History) -> bool:
 def signed_digest(history: History) -> str:
     """Return a digest of everything that a signature covers."""
     claims = history.derive(CLAIMED)
-    covered = [
-        history.created,
-        claims.problem,
-        claims.method,
-        claims.objective,
-        claims.plugins,
-        claims.checkpoints,
-    ]
+    newest = claims.problem, claims.method, claims.objective, claims.plugins, claims.checkpoints
+    covered = [history.created, *newest]
     return hashlib.sha256(msgspec.json.encode(covered, order="deterministic")).hexdigest()
 
 
 def _statement(history: History, storage: str, signature: Signature) -> bytes:
-    told = [
-        PURPOSE,
-        storage,
-        history.identity,
-        history.created.name,
-        signature.revision,
-        signature.digest,
-    ]
-    return msgspec.json.encode(told)
+    study = history.identity, history.created.name
+    return msgspec.json.encode([PURPOSE, storage, *study, signature.revision, signature.digest])
 
 
 def _good(history: History, storage: str, keys: Sequence[PublicKey]) -> list[Signature]:
     """Return the signatures for this study of this storage that one of the keys accepts."""
-    found = []
-    for signature in history.derive(CLAIMED).signatures:
-        for key in keys:
-            if key.fingerprint == signature.key and key.accepts(
-                _bytes(signature.value), _statement(history, storage, signature)
-            ):
-                found.append(signature)
-    return found
-
-
-def _bytes(text: str) -> bytes:
-    try:
-        return binascii.unhexlify(text)
-    except ValueError:
-        return b""
+    known = {key.fingerprint: key for key in keys}
+    return [
+        signature
+        for signature in history.derive(CLAIMED).signatures
+        if (key := known.get(signature.key)) is not None
+        and key.accepts(signature.value, _statement(history, storage, signature))
+    ]
 
 
 def _objection(claims: _Claims, keys: Sequence[PublicKey]) -> str:

@@ -37,7 +37,7 @@ from scrimp.storage.durable_files import open_plain, write_flushed
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.open import open_storage
 from scrimp.storage.store import EventStore, Storage
-from scrimp.study.owners_plan import OwnersPlan
+from scrimp.study.signing import OwnersPlan
 from scrimp.study.sources import attachments, check_features, past_fronts, read_past
 from scrimp.study.study import Root, Study, answers_to
 from scrimp.study_log.constraints import Constraint
@@ -172,34 +172,33 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
 def _advise(problem: Problem, method: Method) -> None:
     """Warn of a cost that the method ignores, of settings of a cost or of several metrics that the
     study has not, and of so many metrics that nearly every trial is on the front."""
+    said = []
     if ignores_cost(problem, method):
-        warnings.warn(
+        said.append(
             f"method {method.name!r} does not weigh the cost {problem.cost!r} in this study: it is"
             " recorded and shown, and changes no decision. Use a gp method, or with a training"
-            " budget, one metric and no list of configurations 'freeze-thaw'; or leave out cost=",
-            stacklevel=3,
+            " budget, one metric and no list of configurations 'freeze-thaw'; or leave out cost="
         )
     idle = [name for name in ("cost_exponent", "cost_surrogate") if name in method.settings]
     if idle and problem.cost is None and method.settings.get("cost_function") is None:
-        warnings.warn(
+        said.append(
             f"setting {idle[0]!r} has no effect: the study has no cost; give cost='seconds' or the"
-            " name of a reported metric, or leave the setting out",
-            stacklevel=3,
+            " name of a reported metric, or leave the setting out"
         )
     count = len(problem.metrics)
     if "trade_off" in method.settings and count == 1:
-        warnings.warn(
+        said.append(
             "setting 'trade_off' has no effect: the study has one metric; give several as"
-            " metrics={'val_error': 'minimize', ...}, or leave the setting out",
-            stacklevel=3,
+            " metrics={'val_error': 'minimize', ...}, or leave the setting out"
         )
     if count >= MANY_METRICS:
-        warnings.warn(
+        said.append(
             f"{count} metrics: with so many, nearly every trial is on the front, and hypervolumes"
             " take long to compute. Optimize the two or three that matter most; give limits on"
-            " others as constraints={'memory_gb': scrimp.AtMost(16)}, and only report the rest",
-            stacklevel=3,
+            " others as constraints={'memory_gb': scrimp.AtMost(16)}, and only report the rest"
         )
+    for words in said:
+        warnings.warn(words, stacklevel=3)
 
 
 def load_study(
