@@ -121,8 +121,17 @@ def maximize(
     plugins: Sequence[str] = (),
     **options: Unpack[OptimizeOptions],
 ) -> Result:
-    """Find parameters with a high value of ``objective(params)``; the arguments are those of
-    `minimize`."""
+    """Find parameters with a high value of ``objective(params)``; otherwise like `minimize`.
+
+    Args:
+        objective: A function of a dictionary of parameters that returns a number.
+        space: The search space.
+        n_trials: Number of evaluations.
+        seed: Seed of all random choices; drawn at random by default.
+        method: A name, with settings, or a `Method`.
+        plugins: Modules that register parts of the method.
+        options: Further arguments of `Study.optimize`.
+    """
     function = _OfParameters(objective)
     study = create_study(
         "maximize",

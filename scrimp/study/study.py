@@ -59,6 +59,7 @@ if TYPE_CHECKING:  # loading these takes time
     from scrimp.executors.ray import RaySettings
     from scrimp.study.checkpoint_cleanup import Keep
     from scrimp.study.predict import Predictions
+    from scrimp.study.signing import PrivateKey
     from scrimp.study.verdict import Confirm, StudyVerdict
     from scrimp.transfer.past import Past
 
@@ -569,9 +570,10 @@ class Study(Logged):
             self._policy_of = history.method, history.problem
         return self._policy
 
-    def _signed_plan(self, key: PrivateKey, url: str | None) -> OwnersPlan | None:
+    def _signed_plan(self, key: "PrivateKey", url: str | None) -> OwnersPlan | None:
         """Return the plan to sign with ``key``: what was signed with it before, or the arguments of
         `create_study`, with the URL of the checkpoints; None without a storage."""
+
         if self._place is None:
             return None
         history, plan = self._ledger.history, self.plan

@@ -13,10 +13,10 @@ import scrimp
 from scrimp.errors import ObjectiveError, StudyError
 from scrimp.executors.command_line import Command
 from scrimp.storage.memory import MemoryStorage
+from scrimp.study.owners_plan import OwnersPlan
 from scrimp.study.signing import (
     PRIVATE,
     PUBLIC,
-    OwnersPlan,
     PrivateKey,
     SignedOnly,
     is_signed,
@@ -385,24 +385,3 @@ def test_a_key_that_is_withdrawn_counts_no_longer(
     keys.clear()
     with pytest.raises(ObjectiveError, match="signed with another key"):
         signed.check(study.history)
-
-
-def test_a_new_study_is_what_its_owner_planned_and_changes_are_named() -> None:
-    study = scrimp.create_study(
-        "s", scrimp.Space(x=scrimp.Float(0, 1)), metric="error", method="gp", storage="memory://"
-    )
-    plan = study.plan
-    assert plan is not None and plan.differences(study.history) == []
-    assert replace(OwnersPlan.recorded(study.history), seeded=False) == plan
-    other = replace(study.history.problem, seed=7, features={"rows": 9.0})
-    study._ledger.append([StudyChanged(problem=other.to_json(), method={"name": "random"})])
-    method, features = plan.differences(study.history)
-    assert method.startswith("method is {'name': 'random'} in the log and {'name': 'gp'")
-    assert features == "features is {'rows': 9.0} in the log and {} in the plan"
-    assert len(replace(plan, seeded=True).differences(study.history)) == 3
-
-
-def test_a_loaded_study_has_no_plan() -> None:
-    storage = scrimp.storage.memory.MemoryStorage()
-    scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), storage=storage)
-    assert scrimp.load_study("s", storage=storage).plan is None
