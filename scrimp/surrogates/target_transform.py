@@ -67,7 +67,7 @@ class Transformed(Surrogate):
         learned: list[LearnedStep] = []
         for step in self.steps:
             known = step.learn(data.y.reshape(-1))
-            data = _applied(known, data)
+            data = applied(known, data)
             learned.append(known)
         begin = object_at(start, "inner") if start is not None and "inner" in start else None
         return FittedTransformed(self.inner.fit(data, rng, begin), tuple(learned))
@@ -82,12 +82,12 @@ class Transformed(Surrogate):
         learned: list[LearnedStep] = []
         for step, known in zip(self.steps, recorded, strict=True):
             learned.append(step.recall(known))
-            data = _applied(learned[-1], data)
+            data = applied(learned[-1], data)
         inner = self.inner.restore(data, object_at(state, "inner"))
         return FittedTransformed(inner, tuple(learned))
 
 
-def _applied(step: LearnedStep, data: Data) -> Data:
+def applied(step: LearnedStep, data: Data) -> Data:
     """Apply one step to observations; noise is scaled by the slope at the target."""
     noise = data.noise
     if noise is not None:
@@ -105,7 +105,7 @@ class FittedTransformed(SurrogateView):
 
     def model_units(self, data: Data) -> Data:
         for step in self.steps:
-            data = _applied(step, data)
+            data = applied(step, data)
         return self.inner.model_units(data)
 
     def target_units(self, values: Array) -> Array:
@@ -136,6 +136,13 @@ class FittedTransformed(SurrogateView):
     def state(self) -> Mapping[str, Json]:
         steps = list(map(attrgetter("state"), self.steps))
         return {"steps": steps, "inner": self.inner.state}
+
+
+def process_of(model: FittedSurrogate) -> FittedGP:
+    """Return the Gaussian process of a model, without the transform of its targets."""
+    gp = model.inner if isinstance(model, FittedTransformed) else model
+    assert isinstance(gp, FittedGP)
+    return gp
 
 
 _COMPARE_GROWTH = 4 / 3

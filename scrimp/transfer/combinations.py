@@ -34,10 +34,10 @@ Bakshy, Constrained Bayesian optimization with noisy experiments, 2019.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -53,12 +53,17 @@ from scrimp.acquisition.improvement import (
     LogExpectedImprovement,
     log_expected_improvement_and_derivatives,
 )
-from scrimp.gp.cholesky import cholesky
-from scrimp.json_values import JsonObject
 from scrimp.surrogates.ensembles import LinearEnsemble
-from scrimp.surrogates.exact_gp import FittedGP
-from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate, Posterior, PosteriorPullback
-from scrimp.surrogates.target_transform import FittedTransformed
+from scrimp.surrogates.exact_gp import joint_draws
+from scrimp.surrogates.surrogate import (
+    Array,
+    Data,
+    FittedSurrogate,
+    Posterior,
+    PosteriorPullback,
+    SurrogateView,
+)
+from scrimp.surrogates.target_transform import process_of
 from scrimp.transfer.past import SourceModels
 from scrimp.transfer.source_model import MIN_VARIANCE
 
@@ -86,43 +91,24 @@ NUMBERS = CombinationNumbers()
 
 
 @dataclass(frozen=True, eq=False)
-class _Ensemble(FittedSurrogate):
-    """The model of the new study ``target``, past models, and weights (M + 1,), its own last."""
+class _Ensemble(SurrogateView):
+    """The model of the new study ``inner``, past models, and weights (M + 1,), its own last."""
 
-    target: FittedSurrogate
+    inner: FittedSurrogate
     sources: SourceModels
     weights: Array
 
-    @property
-    def data(self) -> Data:
-        return self.target.data
-
-    @property
-    def length_scales(self) -> Array:
-        return self.target.length_scales
-
-    @property
-    def noise_variance(self) -> float:
-        return self.target.noise_variance
-
-    @property
-    def state(self) -> JsonObject:
-        return self.target.state
-
-    def model_units(self, data: Data) -> Data:
-        return self.target.model_units(data)
-
-    def target_units(self, values: Array) -> Array:
-        return self.target.target_units(values)
+    def mean(self, x: Array) -> Array:
+        return self.posterior(x).mean
 
     def condition(self, data: Data) -> Self:
-        return replace(self, target=self.target.condition(data))
+        return replace(self, inner=self.inner.condition(data))
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
         posterior = self.posterior(x, joint=True)
-        assert posterior.covariance is not None and posterior.variance is not None
-        root = cholesky(posterior.covariance, scale=float(posterior.variance.mean()) + MIN_VARIANCE)
-        return posterior.mean[:, 0] + rng.standard_normal((count, len(x))) @ root.T
+        assert posterior.variance is not None
+        scale = float(posterior.variance.mean()) + MIN_VARIANCE
+        return joint_draws(posterior, scale, count, rng)
 
     @cached_property
     def used(self) -> tuple[int, ...]:
@@ -145,14 +131,14 @@ class WeightedEnsemble(_Ensemble):
     variance: str = "rgpe"
 
     def mean(self, x: Array) -> Array:
-        return self._mean(self.target.mean(x), self.sources.means(x))
+        return self._mean(self.inner.mean(x), self.sources.means(x))
 
     def _mean(self, own: Array, past: Array) -> Array:
         """The weighted mean (m, F) of the new study's means (m, F) and of past means (m, M)."""
         return np.asarray(self.weights[-1] * own + (past @ self.weights[:-1])[:, None])
 
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
-        own = self.target.posterior(x, joint=joint)
+        own = self.inner.posterior(x, joint=joint)
         assert own.variance is not None
         mean = self._mean(own.mean, self.sources.means(x))
         if self.variance == "tst":
@@ -181,26 +167,23 @@ class WeightedEnsemble(_Ensemble):
 
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
         weights = self.weights
-        own, pull_own = self.target.posterior_and_pullback(x)
+        own, pull_own = self.inner.posterior_and_pullback(x)
         assert own.variance is not None
         means, pull_means = self.sources.means_and_pullback(x)
         mean = self._mean(own.mean, means)
+
+        def pull_tst(d_mean: Array, d_variance: Array) -> Array:
+            through_past = pull_means(d_mean.sum(1)[:, None] * weights[:-1])
+            return pull_own(weights[-1] * d_mean, d_variance) + through_past
+
         if self.variance == "tst":
-            return (
-                Posterior(mean, own.variance),
-                lambda d_mean, d_variance: (
-                    pull_own(weights[-1] * d_mean, d_variance)
-                    + pull_means(d_mean.sum(1)[:, None] * weights[:-1])
-                ),
-            )
+            return Posterior(mean, own.variance), pull_tst
         past_variances, pull_variances = self.sources.variances_and_pullback(x, self.used)
         variance, slopes = self._variance(past_variances, own.variance)
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
             d_variances = d_variance[:, None] * slopes
-            total = pull_own(weights[-1] * d_mean, d_variances[:, -1])
-            total = total + pull_means(d_mean.sum(1)[:, None] * weights[:-1])
-            return total + pull_variances(d_variances[:, :-1])
+            return pull_tst(d_mean, d_variances[:, -1]) + pull_variances(d_variances[:, :-1])
 
         return Posterior(mean, variance), pull
 
@@ -228,9 +211,8 @@ class ExpertProduct(_Ensemble):
     @cached_property
     def _priors(self) -> Array:
         """Prior variances (U + 1,), that of the new study last."""
-        gp = self.target.inner if isinstance(self.target, FittedTransformed) else self.target
-        assert isinstance(gp, FittedGP)
-        return np.append(self.sources.sizes(self.used), gp.prior.variance(self.data.x[:1]))
+        prior = process_of(self.inner).prior
+        return np.append(self.sources.sizes(self.used), prior.variance(self.data.x[:1]))
 
     def _betas(self, variances: Array) -> Array:
         """Exponents (m or 1, U + 1), that of the new study last."""
@@ -240,53 +222,45 @@ class ExpertProduct(_Ensemble):
 
     def shares(self, x: Array) -> Array:
         """The weights (m, M + 1) of the models' means in the mean at x: shares of beta / variance."""
-        own = self.target.posterior(x).variance
+        own = self.inner.posterior(x).variance
         assert own is not None
-        variances = self._with_own(self.sources.variances(x, self.used), own)
+        variances = _with_own(self.sources.variances(x, self.used), own)
         precisions = self._betas(variances) / variances
         found = np.zeros((len(x), len(self.weights)))
         found[:, [*self.used, -1]] = precisions / precisions.sum(axis=1, keepdims=True)
         return found
 
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
-        own = self.target.posterior(x, joint=joint)
+        own = self.inner.posterior(x, joint=joint)
         assert own.variance is not None
-        variances = self._with_own(self.sources.variances(x, self.used), own.variance)
-        betas = self._betas(variances)
-        mean, variance, _ = self._product(own.mean, self.sources.means(x), variances, betas)
+        variances = _with_own(self.sources.variances(x, self.used), own.variance)
+        means = self.sources.means(x)
+        mean, variance, _ = self._product(own.mean, means, variances, self._betas(variances))
         covariance = None if own.covariance is None else _correlated_alike(own, variance)
         return Posterior(mean, variance, covariance)
-
-    def _with_own(self, past: Array, own: Array) -> Array:
-        return np.maximum(np.column_stack([past, own]), MIN_VARIANCE)
 
     def _product(
         self, own: Array, past: Array, variances: Array, betas: Array
     ) -> tuple[Array, Array, Array]:
-        """The mean (m, F), the variance (m,), and the beta / variance of each expert (m, U + 1)."""
+        """The mean (m, F), the variance (m,), and the divisor of the means (m, 1)."""
         precisions = betas / variances
-        total = self._total(precisions, betas)
-        mean = (precisions[:, :-1] * past[:, list(self.used)]).sum(axis=1, keepdims=True)
-        mean = mean + precisions[:, -1:] * own
-        size = betas.sum(axis=1) if self.scaling == "gpoe" else 1.0
-        return mean / total[:, None], size / total, precisions
-
-    def _total(self, precisions: Array, betas: Array) -> Array:
-        """The divisor of the means (m,)."""
         total: Array = precisions.sum(axis=1)
         if self.scaling == "rbcm":
             total = total + 1.0 / self._priors[-1] - (betas / self._priors).sum(axis=1)
-        return total
+        mean = (precisions[:, :-1] * past[:, list(self.used)]).sum(axis=1, keepdims=True)
+        mean = mean + precisions[:, -1:] * own
+        size = betas.sum(axis=1) if self.scaling == "gpoe" else 1.0
+        return mean / total[:, None], size / total, total[:, None]
 
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
-        own, pull_own = self.target.posterior_and_pullback(x)
+        own, pull_own = self.inner.posterior_and_pullback(x)
         assert own.variance is not None
         used, (means, pull_means) = list(self.used), self.sources.means_and_pullback(x)
         past, pull_variances = self.sources.variances_and_pullback(x, self.used)
-        variances = self._with_own(past, own.variance)
+        variances = _with_own(past, own.variance)
         betas = self._betas(variances)
-        mean, variance, precisions = self._product(own.mean, means, variances, betas)
-        total = self._total(precisions, betas)[:, None]
+        mean, variance, total = self._product(own.mean, means, variances, betas)
+        precisions = betas / variances
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
             # d mean / d precision_i = (mu_i - mean) / total, d variance / d precision_i =
@@ -307,6 +281,11 @@ class ExpertProduct(_Ensemble):
             return result + pull_variances(slopes[:, :-1]) + pull_means(d_means)
 
         return Posterior(mean, variance), pull
+
+
+def _with_own(past: Array, own: Array) -> Array:
+    """The variances (m, U + 1) of past models and, last, of the new study's."""
+    return np.maximum(np.column_stack([past, own]), MIN_VARIANCE)
 
 
 def _correlated_alike(own: Posterior, variance: Array) -> Array:
@@ -355,10 +334,7 @@ class BoundMixedImprovement(FantasyAverage):
     target: FittedSurrogate
     own: FantasyAverage
     eta: Array
-
-    @property
-    def logarithmic(self) -> bool:
-        return True
+    logarithmic: ClassVar[bool] = True
 
     @cached_property
     def _used(self) -> list[int]:
@@ -412,7 +388,10 @@ class BoundMixedImprovement(FantasyAverage):
         variances, pull_variances = np.ones((len(x), len(used))), None
         if self._uncertain:
             variances, pull_variances = sources.variances_and_pullback(x, used)
-        own_variance, pull_own_variance = self._own_variance_and_pullback(x)
+        own_variance = None
+        if self.mixture.experts:
+            posterior, pull_target = self.target.posterior_and_pullback(x)
+            own_variance = posterior.variance
         logs, by_mean, by_variance = self._improvements(means[:, used], variances)
         past, own = self._log_weights(variances, own_variance)
         top, size = _logsumexp(past + logs), np.logaddexp(own, _logsumexp(past))
@@ -425,30 +404,17 @@ class BoundMixedImprovement(FantasyAverage):
             d_means, d_variances = np.zeros_like(means), d_logs * by_variance
             d_means[:, used] = d_logs * by_mean
             result = pull_own(d_own) + pull_means(d_means)
-            if pull_own_variance is not None:
+            if own_variance is not None:
                 # Weights are shares of precision: d log weight = -d variance / variance.
                 whole = d_terms.sum(axis=1, keepdims=True)
                 d_shares = d_logs - whole * np.exp(past - size)
                 d_variances -= d_shares / np.maximum(variances, MIN_VARIANCE)
                 d_own_share = d_own.sum(axis=1) - (whole * np.exp(own - size))[:, 0]
-                result = result + pull_own_variance(d_own_share)
+                d_own_variance = -d_own_share / np.maximum(own_variance, MIN_VARIANCE)
+                result = result + pull_target(np.zeros_like(posterior.mean), d_own_variance)
             return result if pull_variances is None else result + pull_variances(d_variances)
 
         return total - size, pull
-
-    def _own_variance_and_pullback(
-        self, x: Array
-    ) -> tuple[Array | None, Callable[[Array], Array] | None]:
-        """The variance (m,) of the new study's model, and the chain rule from its log precision;
-        None where weights do not depend on it."""
-        if not self.mixture.experts:
-            return None, None
-        posterior, back = self.target.posterior_and_pullback(x)
-        variance = posterior.variance
-        assert variance is not None
-        return variance, lambda d: back(
-            np.zeros_like(posterior.mean), -d / np.maximum(variance, MIN_VARIANCE)
-        )
 
 
 def _logsumexp(logs: Array) -> Array:

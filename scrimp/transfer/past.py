@@ -25,7 +25,8 @@ variance of the means on points held back.
 """
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Collection, Iterable, MutableMapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -228,15 +229,14 @@ def stacked_means(models: Sequence[SourceModel], columns: Sequence[Column]) -> S
 class SourceModels:
     """Models of M past studies, in the units in which they are compared.
 
-    ``common`` and ``stacked`` compute means, ``spread`` log(variance / prior variance), where they
-    are faster than the models one after the other.
+    ``fast`` computes means, ``spread`` log(variance / prior variance), where they are faster than
+    the models one after the other.
     """
 
     models: tuple[SourceModel, ...]
     units: tuple[Units, ...] = ()
-    common: CommonMeans | None = None
+    fast: CommonMeans | StackedMeans | None = None
     spread: CommonMeans | None = None
-    stacked: StackedMeans | None = None
     _memory: list[RowCache] = field(default_factory=list, repr=False)
 
     @property
@@ -251,11 +251,9 @@ class SourceModels:
         """Return the models in the units ``present`` of the new study, by ``normaliser``."""
         if normaliser.kind == "own":
             return self
-        units = []
-        for model in self.models:
-            own = normaliser.of_source(model.study.y)
-            shift = (own.shift - present.shift) / present.scale
-            units.append(Units(shift, own.scale / present.scale))
+        owns = [normaliser.of_source(model.study.y) for model in self.models]
+        shift, scale = present.shift, present.scale
+        units = (Units((own.shift - shift) / scale, own.scale / scale) for own in owns)
         return replace(self, units=tuple(units))
 
     def view(self, one: int) -> SourceView:
@@ -271,12 +269,11 @@ class SourceModels:
     def informed(self, data: Data) -> "SourceModels":
         """Return the models given the data of the new study, too, in the units of comparison
         (POGPE, all experts)."""
-        seen = [
-            Data(data.x, (np.asarray(data.y) - shift) / scale)
-            for shift, scale in zip(self._shift, self._scale, strict=True)
-        ]
-        models = tuple(model.informed(one) for model, one in zip(self.models, seen, strict=True))
-        return SourceModels(models, self.units)
+        known = zip(self.models, self._shift, self._scale, strict=True)
+        models = (
+            model.informed(Data(data.x, (data.y - shift) / scale)) for model, shift, scale in known
+        )
+        return SourceModels(tuple(models), self.units)
 
     def only(self, kept: NDArray[np.bool_]) -> "SourceModels":
         """Return some of the models (M,)."""
@@ -300,10 +297,15 @@ class SourceModels:
 
     def _means(self, x: Array) -> Array:
         """The means (m, M) in units of the models, in the fastest way."""
-        fast = self.common if self.common is not None else self.stacked
-        if fast is not None:
-            return fast(x)
+        if self.fast is not None:
+            return self.fast(x)
         return np.stack([model.mean(x) for model in self.models], axis=1)
+
+    def losses(self, x: Array) -> Array:
+        """Predicted losses (m, M) of the past studies."""
+        means = self.means(x)
+        each = [model.losses(means[:, place]) for place, model in enumerate(self.models)]
+        return np.stack(each, axis=1)
 
     def variances(self, x: Array, used: Sequence[int]) -> Array:
         """Variances (m, U) of some models."""
@@ -314,11 +316,7 @@ class SourceModels:
 
     def sizes(self, used: Sequence[int]) -> Array:
         """Prior variances (U,) of some models."""
-        return self._all_sizes[list(used)]
-
-    @cached_property
-    def _all_sizes(self) -> Array:
-        return np.array([model.size for model in self.models]) * self._scale**2
+        return np.array([self.models[one].size for one in used]) * self._scale[list(used)] ** 2
 
     def covariance(self, model: int, x: Array) -> Array:
         """The covariance (m, m) of one model."""
@@ -326,9 +324,8 @@ class SourceModels:
 
     def means_and_pullback(self, x: Array) -> tuple[Array, MeansPullback]:
         """The means (m, M), and the chain rule back to x."""
-        fast = self.common if self.common is not None else self.stacked
-        if fast is not None:
-            means, back = fast.and_pullback(x)
+        if self.fast is not None:
+            means, back = self.fast.and_pullback(x)
             return self._shift + self._scale * means, lambda d_means: back(d_means * self._scale)
         parts = [model.mean_and_pullback(x) for model in self.models]
         means = np.stack([mean for mean, _ in parts], axis=1)
@@ -363,7 +360,7 @@ class SourceModels:
         """Return the models with means by `common_means` over ``rows`` (p, d), where that saves
         work and loses little, otherwise by `stacked_means`; with ``uncertain`` variances, too."""
         observations = sum(len(model.whole.data) for model in self.models)
-        if self.common is not None:
+        if isinstance(self.fast, CommonMeans):
             return self
         if observations < NUMBERS.min_observations_for_common_points:
             return self.side_by_side(columns)
@@ -376,24 +373,24 @@ class SourceModels:
         many = observations > NUMBERS.max_observations_for_exact_means
         least = NUMBERS.min_explained_of_many if many else NUMBERS.min_explained
         common = common_means(kernel, rows, means, held_back, least)
-        found = self if common is not None else self.side_by_side(columns)
-        return replace(found, common=common, spread=spread, _memory=[])
+        if common is None:
+            return replace(self.side_by_side(columns), spread=spread)
+        return replace(self, fast=common, spread=spread, _memory=[])
 
     def side_by_side(self, columns: Sequence[Column]) -> "SourceModels":
         """Return the models with means by `stacked_means`, if they are many."""
         if len(self) < NUMBERS.min_models_to_stack:
             return self
-        return replace(self, stacked=stacked_means(self.models, columns), _memory=[])
+        return replace(self, fast=stacked_means(self.models, columns), _memory=[])
 
     def shared_kernel(self, columns: Sequence[Column]) -> Matern52:
         """A Matern kernel whose length-scales are the medians over past studies; 1 for a column
         that none of them has."""
         logs = np.stack([model.log_length_scales for model in self.models])
         scales = np.ones(len(columns))
-        for column in range(len(columns)):
-            known = logs[np.isfinite(logs[:, column]), column]
-            if len(known):
-                scales[column] = math.exp(float(np.median(known)))
+        for column, each in enumerate(logs.T):
+            if np.isfinite(each).any():
+                scales[column] = math.exp(float(np.nanmedian(each)))
         return Matern52(columns).with_values(scales)
 
     def expected_length_scales(self) -> tuple[float, ...]:
@@ -410,13 +407,8 @@ class SourceModels:
 # --- all past studies of a study ------------------------------------------------------------------
 
 
-Progress = Callable[[Iterable[SourceStudy], int], Iterator[SourceStudy]]
+Progress = Callable[[Iterable[SourceStudy], int], Iterable[SourceStudy]]
 """Yields the studies it is given, and shows how many of them are fitted."""
-
-
-def _silent(studies: Iterable[SourceStudy], count: int) -> Iterator[SourceStudy]:
-    del count
-    yield from studies
 
 
 @dataclass(frozen=True, eq=False)
@@ -433,7 +425,7 @@ class Past(PastKnowledge):
     columns: tuple[Column, ...] = ()
     left_out: tuple[str, ...] = ()
     kept: MutableMapping[str, JsonObject] = field(default_factory=dict)
-    progress: Progress = _silent
+    progress: Progress = lambda studies, count: studies
     parent: "Past | None" = None
     _models: dict[str, SourceModels] = field(default_factory=dict, repr=False)
 
@@ -495,10 +487,8 @@ class Past(PastKnowledge):
         steps, key = normaliser_named(normalise).steps, f"{study.digest}-{name}"
         known = self.kept.get(key)
         if known is not None:
-            try:
+            with suppress(ScrimpError, KeyError, TypeError, ValueError):
                 return fit.restored(study, steps, known)
-            except (ScrimpError, KeyError, TypeError, ValueError):
-                pass
         state = fit.hyperparameters(study, steps)
         self.kept[key] = state
         return fit.restored(study, steps, state)

@@ -31,7 +31,7 @@ Wistuba, Schilling, Schmidt-Thieme, Sequential model-free hyperparameter tuning,
 al., Practical transfer learning for Bayesian optimization, 2022. Doubt and fronts are our own.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,27 +88,29 @@ NUMBERS = PortfolioNumbers()
 # --- candidates and predictions -------------------------------------------------------------------
 
 
-def candidates_per_study(count: int) -> int:
-    """Candidates that each of ``count`` past studies contributes."""
-    return max(NUMBERS.min_candidates_per_study, NUMBERS.max_candidates // max(count, 1))
+def best_first(study: SourceStudy) -> Array:
+    """Configurations (n, d) of a past study, the best by its first metric first."""
+    return study.x[np.argsort(study.y, kind="stable")]
 
 
-def candidate_rows(domain: Domain, past: tuple[SourceStudy, ...]) -> Array:
-    """Candidates (C, d): all rows of a pool; otherwise the best configurations of each past study,
-    moved to legal values."""
+def candidate_rows(
+    domain: Domain,
+    past: tuple[SourceStudy, ...],
+    order: Callable[[SourceStudy], Array] = best_first,
+) -> Array:
+    """Candidates (C, d): all rows of a pool; otherwise the first configurations of each past study
+    in this ``order``, moved to legal values."""
     if domain.pool is not None:
         return domain.pool
-    share = candidates_per_study(len(past))
-    found = [study.x[np.argsort(study.y, kind="stable")[:share]] for study in past]
-    return np.unique(domain.snap(np.concatenate(found)), axis=0)
+    share = max(NUMBERS.min_candidates_per_study, NUMBERS.max_candidates // max(len(past), 1))
+    return np.unique(domain.snap(np.concatenate([order(study)[:share] for study in past])), axis=0)
 
 
 def with_observed(rows: Array, models: SourceModels) -> Array:
     """Losses (C, M) of each past study at rows (C, d): observed where it tried them, predicted by
     its model elsewhere."""
-    losses = models.means(rows)
+    losses = models.losses(rows)
     for place, model in enumerate(models.models):
-        losses[:, place] = model.losses(losses[:, place])
         observed = dict(zip(map(_key, model.study.x), model.study.y.tolist(), strict=True))
         for row, x in enumerate(rows):
             losses[row, place] = observed.get(_key(x), losses[row, place])
@@ -207,45 +209,48 @@ class AdaptivePortfolio:
     def next_rows(self, training: Training, count: int) -> list[int]:
         """The next ``count`` candidates; fewer once no past study gains anything, none if past
         studies order the results no better than chance."""
-        found: list[int] = []
         if count <= 0:
-            return found
-        seen = nearest_candidates(self.rows, training.x)
-        predicted = self.scaled[seen]
+            return []
+        predicted = self.scaled[nearest_candidates(self.rows, training.x)]
         told = ~training.failed
         judged = bool(self.doubt) and int(told.sum()) >= NUMBERS.min_results_to_judge
         if judged and _discordant_share(predicted[told], training.y[told, 0]) > NUMBERS.chance:
-            return found
+            return []
         rate = NUMBERS.rate_with_doubt if self.doubt else NUMBERS.rate
         weights = agreement_weights(predicted, training.y[:, 0], rate)
         taken = contains_rows(self.rows, training.known)
-        while len(found) < count:
-            best = self.scaled[taken].min(axis=0) if taken.any() else np.ones(len(weights))
-            chosen, gain = self._next(best, weights, taken)
-            if gain <= NUMBERS.min_gain:
-                break
-            found.append(chosen)
-            taken[chosen] = True
-        return found
+        return _one_by_one(lambda taken: self._gains(taken, weights), taken, count)
 
-    def _next(self, best: Array, weights: Array, taken: Mask) -> tuple[int, float]:
-        """The candidate with the highest expected gain over ``best`` (M,), and its gain."""
+    def _gains(self, taken: Mask, weights: Array) -> Array:
+        """The expected gain (C,) of every candidate over those that are ``taken`` (C,)."""
+        best = self.scaled[taken].min(axis=0) if taken.any() else np.ones(len(weights))
         if not self.doubt:
-            return next_of_portfolio(self.scaled, best, weights, ~taken)
+            return np.maximum(best - self.scaled, 0.0) @ weights
         share = np.ones(len(self.rows))
         if taken.any():
             nearest = self.kernel(self.rows, self.rows[taken]).max(axis=1)
             share = np.maximum(1.0 - nearest**NUMBERS.neighbour_power, NUMBERS.min_own_error)
         doubt = self.doubt * np.sqrt(share)[:, None]
-        gains = np.exp(log_expected_improvement(self.scaled, doubt, best)) @ weights
-        gains[taken] = -1.0
-        chosen = int(np.argmax(gains))
-        return chosen, float(gains[chosen])
+        return np.exp(log_expected_improvement(self.scaled, doubt, best)) @ weights
 
 
-def nearest_candidates(rows: Array, x: Array) -> list[int]:
+def _one_by_one(gains: Callable[[Mask], Array], taken: Mask, count: int) -> list[int]:
+    """Choose ``count`` candidates, each with the highest gain (C,) given those ``taken`` (C,) before
+    it; fewer once nothing is gained."""
+    found: list[int] = []
+    while len(found) < count:
+        each = np.where(taken, -1.0, gains(taken))
+        chosen = int(np.argmax(each))
+        if each[chosen] <= NUMBERS.min_gain:
+            break
+        found.append(chosen)
+        taken[chosen] = True
+    return found
+
+
+def nearest_candidates(rows: Array, x: Array) -> NDArray[np.intp]:
     """For each of x (n, d) the nearest of the candidates ``rows`` (C, d)."""
-    return [int(np.argmin(((rows - row) ** 2).sum(axis=1))) for row in x]
+    return np.array([np.argmin(((rows - row) ** 2).sum(axis=1)) for row in x], dtype=np.intp)
 
 
 def _discordant_share(predicted: Array, losses: Array) -> float:
@@ -296,30 +301,25 @@ class FrontPortfolio:
     def next_rows(self, training: Training, count: int) -> list[int]:
         """The next ``count`` candidates; fewer once no past study gains anything. Past studies are
         weighted by the trials that reported all metrics."""
-        found: list[int] = []
         if count <= 0:
-            return found
+            return []
         whole = np.isfinite(training.y).all(axis=1) & ~training.failed
-        seen = np.array(nearest_candidates(self.rows, training.x[whole]), dtype=np.intp)
+        seen = nearest_candidates(self.rows, training.x[whole])
         weights = self.agreement(seen, training.y[whole])
         taken = contains_rows(self.rows, training.known)
-        while len(found) < count:
-            chosen = self.next(taken, weights)
-            if chosen is None:
-                break
-            found.append(chosen)
-            taken[chosen] = True
-        return found
+        return self.next(taken, weights, count)
 
-    def next(self, taken: Mask, weights: Array) -> int | None:
-        """The candidate that adds most to the hypervolume of those that are ``taken`` (C,), on
-        average, weighted by ``weights`` (M,); None if nothing is gained."""
-        gains = np.zeros(len(taken))
-        for losses, whole, weight in zip(self.scaled, self.whole, weights, strict=True):
-            gains += weight * _added(losses, losses[taken]) / max(whole, 1e-12)
-        gains[taken] = -1.0
-        chosen = int(np.argmax(gains))
-        return chosen if gains[chosen] > NUMBERS.min_gain else None
+    def next(self, taken: Mask, weights: Array, count: int = 1) -> list[int]:
+        """The candidates that add most to the hypervolume of those that are ``taken`` (C,), on
+        average, weighted by ``weights`` (M,)."""
+
+        def gains(taken: Mask) -> Array:
+            total = np.zeros(len(taken))
+            for losses, whole, weight in zip(self.scaled, self.whole, weights, strict=True):
+                total += weight * _added(losses, losses[taken]) / max(whole, 1e-12)
+            return total
+
+        return _one_by_one(gains, taken, count)
 
     def agreement(self, seen: NDArray[np.intp], losses: Array) -> Array:
         """Weights (M,) of past studies by their predictions at the candidates ``seen`` (n,), whose

@@ -43,12 +43,13 @@ from scrimp.surrogates.exact_gp import ExactGP, FittedGP, fitted_gp
 from scrimp.surrogates.surrogate import (
     Array,
     Data,
-    FittedSurrogate,
     Posterior,
     PosteriorPullback,
+    SurrogateView,
     number_at,
 )
 from scrimp.surrogates.target_steps import GaussianCopula, LearnedStep, Standardise, TargetStep
+from scrimp.surrogates.target_transform import FittedTransformed
 from scrimp.transfer.source_study import SourceStudy
 
 USUAL_KERNEL = "matern52-ard"
@@ -167,10 +168,6 @@ class _LogRegret(LearnedStep):
     def slope(self, y: Array) -> Array:
         return 1.0 / (self.width * self._inner(y))
 
-    @property
-    def state(self) -> JsonObject:
-        return {"low": self.low, "width": self.width, "offset": self.offset}
-
 
 _Z = (Standardise(),)
 
@@ -233,21 +230,21 @@ class SourceFit:
 
     columns: tuple[Column, ...]
     kernel: str = USUAL_KERNEL
-    numbers: SourceNumbers = NUMBERS
 
     def hyperparameters(self, study: SourceStudy, steps: Sequence[TargetStep]) -> JsonObject:
         """Fit, and return the state as plain JSON values, from which `restored` builds the model."""
-        data = self._data(study, steps, self.numbers.fit_rows)
+        data = _data(study, _normalised(study.y, steps)[0], NUMBERS.fit_rows)
         return self._gp(study).fit(data, np.random.default_rng(len(study.y))).state
 
     def restored(
         self, study: SourceStudy, steps: Sequence[TargetStep], state: JsonObject
     ) -> "SourceModel":
         """The model with these hyperparameters; `ScrimpError` if they belong to another space."""
-        gp, rows = self._gp(study), self.numbers.variance_rows
-        whole = gp.restore(self._data(study, steps, self.numbers.mean_rows), state)
-        small = whole if len(study.y) <= rows else gp.restore(self._data(study, steps, rows), state)
-        return SourceModel(study, whole, small, _normalised(study.y, steps)[1])
+        gp, (z, learned) = self._gp(study), _normalised(study.y, steps)
+        whole = small = gp.restore(_data(study, z, NUMBERS.mean_rows), state)
+        if len(z) > NUMBERS.variance_rows:
+            small = gp.restore(_data(study, z, NUMBERS.variance_rows), state)
+        return SourceModel(study, whole, small, learned)
 
     def fit(self, study: SourceStudy, steps: Sequence[TargetStep]) -> "SourceModel":
         """Fit hyperparameters and return the model with them."""
@@ -255,16 +252,16 @@ class SourceFit:
 
     def _gp(self, study: SourceStudy) -> ExactGP:
         kernel = kernel_by_name(self.kernel, [self.columns[column] for column in study.columns])
-        search = SearchSettings(random_starts=0, iterations=self.numbers.fit_iterations)
+        search = SearchSettings(random_starts=0, iterations=NUMBERS.fit_iterations)
         return ExactGP(MeanAndKernel(kernel, None), NOISE_PRIOR, search)
 
-    def _data(self, study: SourceStudy, steps: Sequence[TargetStep], most: int) -> Data:
-        """At most ``most`` observations, always the same; targets are normalised over the study."""
-        z, _ = _normalised(study.y, steps)
-        rows = np.arange(len(z))
-        if len(z) > most:
-            rows = np.sort(np.random.default_rng(len(z)).permutation(len(z))[:most])
-        return Data(study.x[rows][:, list(study.columns)], z[rows])
+
+def _data(study: SourceStudy, z: Array, most: int) -> Data:
+    """At most ``most`` observations with targets z (n,), always the same."""
+    rows = np.arange(len(z))
+    if len(z) > most:
+        rows = np.sort(np.random.default_rng(len(z)).permutation(len(z))[:most])
+    return Data(study.x[rows][:, list(study.columns)], z[rows])
 
 
 def _normalised(y: Array, steps: Sequence[TargetStep]) -> tuple[Array, tuple[LearnedStep, ...]]:
@@ -306,9 +303,7 @@ class SourceModel:
 
     def losses(self, values: Array) -> Array:
         """Convert values of the model to losses of the study."""
-        for step in reversed(self.steps):
-            values = step.backward(values)
-        return values
+        return FittedTransformed(self.whole, self.steps).target_units(values)
 
     @cached_property
     def _mean(self) -> RowCache:
@@ -403,29 +398,21 @@ class SourceModel:
 
 
 @dataclass(frozen=True, eq=False)
-class SourceView(FittedSurrogate):
+class SourceView(SurrogateView):
     """The Gaussian process of a past study as a surrogate over all columns of the new space, in the
     units of the new study: shift + scale * value.
 
     SourceView(model.small, model.study.columns, shift=0.2, scale=1.5).posterior(x)
     """
 
-    gp: FittedGP
+    inner: FittedGP
     columns: tuple[int, ...]
     shift: float = 0.0
     scale: float = 1.0
 
     @property
-    def data(self) -> Data:
-        return self.gp.data
-
-    @property
-    def state(self) -> JsonObject:
-        return self.gp.state
-
-    @property
     def noise_variance(self) -> float:
-        return self.gp.noise_variance * self.scale**2
+        return self.inner.noise_variance * self.scale**2
 
     def _scaled(self, posterior: Posterior) -> Posterior:
         assert posterior.variance is not None
@@ -435,10 +422,13 @@ class SourceView(FittedSurrogate):
         )
 
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
-        return self._scaled(self.gp.posterior(x[:, list(self.columns)], joint=joint))
+        return self._scaled(self.inner.posterior(x[:, list(self.columns)], joint=joint))
+
+    def mean(self, x: Array) -> Array:
+        return self.posterior(x).mean
 
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
-        posterior, back = self.gp.posterior_and_pullback(x[:, list(self.columns)])
+        posterior, back = self.inner.posterior_and_pullback(x[:, list(self.columns)])
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
             d_x = np.zeros_like(x)
@@ -450,9 +440,7 @@ class SourceView(FittedSurrogate):
     def condition(self, data: Data) -> "SourceView":
         noise = None if data.noise is None else data.noise / self.scale**2
         own = Data(data.x[:, list(self.columns)], (data.y - self.shift) / self.scale, noise)
-        return replace(self, gp=self.gp.condition(own))
+        return replace(self, inner=self.inner.condition(own))
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
-        return np.asarray(
-            self.shift + self.scale * self.gp.sample(x[:, list(self.columns)], count, rng)
-        )
+        return self.shift + self.scale * self.inner.sample(x[:, list(self.columns)], count, rng)

@@ -39,6 +39,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -52,22 +53,23 @@ from scrimp.acquisition.acquisition import (
 )
 from scrimp.acquisition.improvement import log_expected_improvement_and_derivatives
 from scrimp.errors import MethodError, NumericalError
-from scrimp.gp.cholesky import cholesky
 from scrimp.gp.kernel import Kernel, Scaled
 from scrimp.gp.process import MeanAndKernel
 from scrimp.json_values import JsonObject
-from scrimp.surrogates.exact_gp import FittedGP, joined
+from scrimp.surrogates.exact_gp import FittedGP, joined, joint_draws
 from scrimp.surrogates.surrogate import (
     Array,
     Data,
     FittedSurrogate,
     Posterior,
     PosteriorPullback,
+    RecordedSurrogate,
     as_columns,
 )
 from scrimp.surrogates.target_steps import LearnedStep
+from scrimp.surrogates.target_transform import applied
 from scrimp.transfer.combinations import BoundMixedImprovement, MixedImprovement
-from scrimp.transfer.past import MeansPullback, SourceModels
+from scrimp.transfer.past import SourceModels
 from scrimp.transfer.source_model import MIN_VARIANCE
 
 
@@ -154,10 +156,8 @@ class TaskBasis:
 
     def blocks(self, x1: Array, x2: Array) -> Blocks:
         """sum_i A_i(x1) A_i(x2), m(x1) m(x2), residual(x1, x2) and cold(x1, x2)."""
-        (m1, a1), (m2, a2) = self.directions(x1), self.directions(x2)
-        ones = np.ones(len(x1))
-        cross = np.stack([a1 @ a2.T, np.outer(m1, m2), self.residual(x1, x2), self.cold(x1, x2)])
-        return cross, np.stack([np.einsum("ij,ij->i", a1, a1), m1**2, ones, ones])
+        kernels = self.residual(x1, x2), self.cold(x1, x2)
+        return _blocks(self.directions(x1), self.directions(x2), *kernels)
 
     def blocks_and_pullback(
         self, x1: Array, x2: Array
@@ -167,18 +167,15 @@ class TaskBasis:
         (m1, a1), (m2, a2) = _directions(means), self.directions(x2)
         residual, pull_residual = self.residual.cross_and_pullback(x1, x2)
         cold, pull_cold = self.cold.cross_and_pullback(x1, x2)
-        ones = np.ones(len(x1))
-        cross = np.stack([a1 @ a2.T, np.outer(m1, m2), residual, cold])
-        variance = np.stack([np.einsum("ij,ij->i", a1, a1), m1**2, ones, ones])
-        chained = _chained(back, len(self.sources))
+        count = len(self.sources)
 
         def pull(dm: Array, d_cross: Array, d_variance: Array) -> Array:
-            d_differences = d_cross[0] @ a2 + 2.0 * d_variance[0][:, None] * a1
+            d_means = (d_cross[0] @ a2 + 2.0 * d_variance[0][:, None] * a1) / np.sqrt(count)
             d_average = dm + d_cross[1] @ m2 + 2.0 * d_variance[1] * m1
-            through_past = chained(d_average, d_differences)
-            return through_past + pull_residual(d_cross[2]) + pull_cold(d_cross[3])
+            d_means += ((d_average - d_means.sum(axis=1)) / count)[:, None]
+            return back(d_means) + pull_residual(d_cross[2]) + pull_cold(d_cross[3])
 
-        return m1, (cross, variance), pull
+        return m1, _blocks((m1, a1), (m2, a2), residual, cold), pull
 
 
 def _directions(means: Array) -> tuple[Array, Array]:
@@ -186,14 +183,12 @@ def _directions(means: Array) -> tuple[Array, Array]:
     return average, (means - average[:, None]) / np.sqrt(means.shape[1])
 
 
-def _chained(back: MeansPullback, count: int) -> Callable[[Array, Array], Array]:
-    """The chain rule from m (n,) and A (n, M) to x."""
-
-    def pull(d_average: Array, d_differences: Array) -> Array:
-        d_means = d_differences / np.sqrt(count)
-        return back(d_means + ((d_average - d_means.sum(axis=1)) / count)[:, None])
-
-    return pull
+def _blocks(
+    first: tuple[Array, Array], second: tuple[Array, Array], residual: Array, cold: Array
+) -> Blocks:
+    (m1, a1), (m2, a2), ones = first, second, np.ones(len(residual))
+    cross = np.stack([a1 @ a2.T, np.outer(m1, m2), residual, cold])
+    return cross, np.stack([np.einsum("ij,ij->i", a1, a1), m1**2, ones, ones])
 
 
 def log_evidences(
@@ -247,7 +242,7 @@ class _Solved:
 
 
 @dataclass(frozen=True, eq=False)
-class TaskPosterior(FittedSurrogate):
+class TaskPosterior(RecordedSurrogate):
     """Components with their scales c (K,) and probabilities ``weights`` (K,), in units of the
     targets y, to which ``steps`` lead from losses."""
 
@@ -257,10 +252,6 @@ class TaskPosterior(FittedSurrogate):
     weights: Array
     observed: Data
     steps: tuple[LearnedStep, ...] = ()
-
-    @property
-    def data(self) -> Data:
-        return self.observed
 
     @property
     def state(self) -> JsonObject:
@@ -281,7 +272,7 @@ class TaskPosterior(FittedSurrogate):
         blocks, _ = self.basis.blocks(x, x)
         covariance = np.tensordot(self._parts, blocks, 1)
         noise = np.array([one.noise for one in self.components]) / self.scales**2
-        known = 0.0 if self.observed.noise is None else self.observed.noise
+        known = self.observed.known_noise
         covariance[:, np.arange(count), np.arange(count)] += noise[:, None] + known
         try:
             inverse = np.linalg.inv(np.linalg.cholesky(covariance))
@@ -311,50 +302,40 @@ class TaskPosterior(FittedSurrogate):
     def each(self, x: Array) -> tuple[Array, Array]:
         """Means (K, m, F) and variances (K, m) of every component."""
         step = max(1, NUMBERS.max_block // (len(self.components) * max(len(self.observed), 1)))
-        parts = [self._each(x[start : start + step]) for start in range(0, max(len(x), 1), step)]
-        return np.concatenate([mean for mean, _ in parts], axis=1), np.concatenate(
-            [var for _, var in parts], axis=1
-        )
+        parts = [self._at(x[start : start + step]) for start in range(0, max(len(x), 1), step)]
+        means, variances, _, _ = zip(*parts, strict=True)
+        return np.concatenate(means, axis=1), np.concatenate(variances, axis=1)
 
-    def _each(self, x: Array) -> tuple[Array, Array]:
+    def _at(self, x: Array) -> tuple[Array, Array, Array, Array]:
         average, _ = self.basis.directions(x)
-        return self._from_blocks(average, self.basis.blocks(x, self.observed.x))[:2]
+        return self._from_blocks(average, self.basis.blocks(x, self.observed.x))
 
     def _from_blocks(self, average: Array, blocks: Blocks) -> tuple[Array, Array, Array, Array]:
         """Means, variances, L^-1 k (K, n, m) and 1 - 1' Sigma^-1 k (K, m), by which the offset adds
         to the variance."""
         solved, (cross, variance) = self._solved, blocks
         crosses = np.tensordot(self._parts, cross, 1)
-        mean = (
-            (self._gains[:, None] * average)[:, :, None]
-            + solved.offset[:, None, :]
-            + crosses @ solved.alpha
-        )
+        mean = (self._gains[:, None] * average)[:, :, None] + solved.offset[:, None, :]
+        mean = mean + crosses @ solved.alpha
         reduced = solved.inverse @ np.swapaxes(crosses, 1, 2)
         gap = 1.0 - np.einsum("kn,knm->km", solved.ones, reduced)
-        left = (
-            self._parts @ variance
-            - np.einsum("knm,knm->km", reduced, reduced)
-            + gap**2 / solved.size[:, None]
-        )
+        left = self._parts @ variance - np.einsum("knm,knm->km", reduced, reduced)
+        left += gap**2 / solved.size[:, None]
         return mean, np.maximum(left, MIN_VARIANCE), reduced, gap
 
     def each_and_pullback(self, x: Array) -> tuple[Array, Array, EachPullback]:
         """Like `each`, with the chain rule from all of them back to x."""
         average, blocks, back = self.basis.blocks_and_pullback(x, self.observed.x)
         mean, variance, reduced, gap = self._from_blocks(average, blocks)
-        solved = self._solved
+        solved, parts = self._solved, self._parts.T
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
             d_reduced = reduced + solved.ones[:, :, None] * (gap / solved.size[:, None])[:, None, :]
             through = np.swapaxes(np.swapaxes(solved.inverse, 1, 2) @ d_reduced, 1, 2)
-            d_crosses = (
-                d_mean @ np.swapaxes(solved.alpha, 1, 2) - 2.0 * d_variance[:, :, None] * through
-            )
+            d_crosses = d_mean @ np.swapaxes(solved.alpha, 1, 2)
+            d_crosses -= 2.0 * d_variance[:, :, None] * through
             d_average = self._gains @ d_mean.sum(axis=2)
-            return back(
-                d_average, np.tensordot(self._parts.T, d_crosses, 1), self._parts.T @ d_variance
-            )
+            return back(d_average, np.tensordot(parts, d_crosses, 1), parts @ d_variance)
 
         return mean, variance, pull
 
@@ -371,8 +352,7 @@ class TaskPosterior(FittedSurrogate):
         return mean, self.weights @ variances + between, spread
 
     def _covariance(self, x: Array, spread: Array) -> Array:
-        average, _ = self.basis.directions(x)
-        _, _, reduced, gap = self._from_blocks(average, self.basis.blocks(x, self.observed.x))
+        _, _, reduced, gap = self._at(x)
         within, _ = self.basis.blocks(x, x)
         each = np.tensordot(self._parts, within, 1) - np.swapaxes(reduced, 1, 2) @ reduced
         each += gap[:, :, None] * gap[:, None, :] / self._solved.size[:, None, None]
@@ -397,26 +377,19 @@ class TaskPosterior(FittedSurrogate):
         """Draws of the mixture, each from a component drawn by its weight."""
         chosen = rng.multinomial(count, self.weights / self.weights.sum())
         draws = []
-        for place, number in enumerate(chosen):
-            if number:
-                alone = replace(
-                    self,
-                    components=[self.components[place]],
-                    scales=self.scales[[place]],
-                    weights=np.ones(1),
-                )
-                posterior = alone.posterior(x, joint=True)
-                assert posterior.covariance is not None and posterior.variance is not None
-                root = cholesky(posterior.covariance, scale=float(posterior.variance.mean()))
-                draws.append(posterior.mean[:, 0] + rng.standard_normal((number, len(x))) @ root.T)
+        for place in np.flatnonzero(chosen).tolist():
+            only, scales = [self.components[place]], self.scales[[place]]
+            alone = replace(self, components=only, scales=scales, weights=np.ones(1))
+            posterior = alone.posterior(x, joint=True)
+            assert posterior.variance is not None
+            scale = float(posterior.variance.mean())
+            draws.append(joint_draws(posterior, scale, chosen[place], rng))
         return rng.permutation(np.concatenate(draws))
 
     def model_units(self, data: Data) -> Data:
-        y, noise = data.y, data.noise
         for step in self.steps:
-            noise = None if noise is None else noise * as_columns(step.slope(y)).mean(1) ** 2
-            y = step.forward(y)
-        return Data(data.x, y, noise)
+            data = applied(step, data)
+        return data
 
     def target_units(self, values: Array) -> Array:
         for step in reversed(self.steps):
@@ -431,9 +404,10 @@ def task_posterior(
     the probability of the cold model. With ``alone`` it is the only component."""
     data, grid = cold.data, list(() if alone else components(basis.kappa))
     log_prior = [math.log((1.0 - NUMBERS.cold_prior) / max(len(grid), 1))] * len(grid)
-    kernel, noise = _unit_kernel(cold)
-    basis = replace(basis, cold=kernel)
-    own = TaskComponent(0.0, (0.0, 0.0, 0.0, 1.0), noise)
+    prior = cold.prior
+    assert isinstance(prior, MeanAndKernel) and isinstance(prior.kernel, Scaled)
+    basis = replace(basis, cold=prior.kernel.inner)
+    own = TaskComponent(0.0, (0.0, 0.0, 0.0, 1.0), cold.noise / prior.kernel.scale)
     if len(data) >= NUMBERS.cold_from:
         grid.append(own)
         fitted = (data.x.shape[1] + 1) * math.log(len(data))
@@ -453,13 +427,6 @@ def task_posterior(
     share = float(weights[[grid[place] is own for place in kept]].sum())
     chosen = [grid[place] for place in kept]
     return TaskPosterior(basis, chosen, scales[kept], weights, data, steps), share
-
-
-def _unit_kernel(cold: FittedGP) -> tuple[Kernel, float]:
-    """The kernel of the fitted model with variance one, and its noise in units of that variance."""
-    prior = cold.prior
-    assert isinstance(prior, MeanAndKernel) and isinstance(prior.kernel, Scaled)
-    return prior.kernel.inner, cold.noise / prior.kernel.scale
 
 
 # --- the acquisition ------------------------------------------------------------------------------
@@ -486,10 +453,7 @@ class BoundMixtureImprovement(FantasyAverage):
 
     model: TaskPosterior
     incumbent: Array
-
-    @property
-    def logarithmic(self) -> bool:
-        return True
+    logarithmic: ClassVar[bool] = True
 
     def terms(self, x: Array) -> Array:
         means, variances = self.model.each(x)

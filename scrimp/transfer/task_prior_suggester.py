@@ -89,7 +89,6 @@ from scrimp.transfer.portfolio import (
     Portfolio,
     agreement_weights,
     candidate_rows,
-    candidates_per_study,
     scaled_predictions,
 )
 from scrimp.transfer.source_model import MIN_VARIANCE, NOISE_PRIOR, normaliser_named
@@ -228,15 +227,16 @@ class TaskPriorSuggester(Suggester):
         models = _cold_models(history, lessons.by_model(problem), training, rng, refit=False)
         mixed = _mixtures(lessons.by_model(problem), models)
         if problem.several:
-            models, _ = _for_front(models, training, problem, mixed, rng)
-        fitted = {**models.fitted} | ({} if problem.several else {"loss": mixed["loss"][0]})
+            fitted = _for_front(models, training, problem, mixed, rng)[0].fitted
+        else:
+            fitted = {**models.fitted, "loss": mixed["loss"][0]}
         return forecast_columns(problem, fitted, encoding.encode(points.configs))
 
     def _note(self, lessons: "Lessons | None") -> Sources:
         """The past studies that are used and those that are not, for the first decision."""
         used = () if lessons is None else lessons.names
         gated = tuple(study.name for study in self.past.studies if study.name not in used)
-        return Sources(used=used, left_out=tuple(self.past.left_out), unlearnable=gated)
+        return Sources(used=used, left_out=self.past.left_out, unlearnable=gated)
 
     def _first(
         self,
@@ -275,14 +275,15 @@ class TaskPriorSuggester(Suggester):
             observations = len(models.fitted["loss"].data)
             alone = is_own_turn(len(training.known), bases["loss"], observations)
         mixed = _mixtures(bases, models, alone)
-        exploring, loss, incumbent = False, None, "mean"
+        exploring, loss, incumbent, fitted = False, None, "mean", models.fitted
         if problem.several:
             models, acquisition = _for_front(models, training, problem, mixed, rng)
+            fitted = models.fitted
         else:
             loss, incumbent = mixed["loss"][0], "mean" if problem.noisy else "observed"
             exploring = self._is_stuck(problem, training)
             acquisition = self._acquisition(lessons, loss, alone, exploring)
-        fitted = {**models.fitted} | ({} if loss is None else {"loss": loss})
+            fitted = {**fitted, "loss": loss}
         choice = Choice(
             weighted(acquisition, fitted, self.cost_exponent),
             models,
@@ -412,8 +413,7 @@ def learn(past: Past, encoding: Encoding, seed: int, doubt: float) -> Lessons | 
     models = SourceModels(basis.sources.models)
     rows = candidate_rows(encoding.domain, tuple(model.study for model in models.models))
     # With doubt the units of the models count: there the best and the second best are further apart.
-    predicted = models.means(rows) if doubt else _predicted_losses(models, rows)
-    scaled = scaled_predictions(predicted)
+    scaled = scaled_predictions(models.means(rows) if doubt else models.losses(rows))
     return Lessons((basis,), AdaptivePortfolio(rows, scaled, basis.residual, doubt))
 
 
@@ -421,8 +421,11 @@ def task_basis(past: Past, encoding: Encoding, seed: int, normalise: str) -> Tas
     """The basis of one metric from the past studies that pass the gate; None if none does."""
     if not len(past):
         return None
-    models = past.models(normalise)
-    means = models.means(_everywhere(encoding, seed))
+    models, domain = past.models(normalise), encoding.domain
+    everywhere = domain.pool
+    if everywhere is None:
+        everywhere = domain.sample(NUMBERS.spread_rows, np.random.default_rng(seed))
+    means = models.means(everywhere)
     learned = np.array([model.teaches for model in models.models])
     kept = learned & (means.std(axis=0) > NUMBERS.min_spread)
     if not kept.any():
@@ -431,26 +434,10 @@ def task_basis(past: Past, encoding: Encoding, seed: int, normalise: str) -> Tas
     differences = means - means.mean(axis=1, keepdims=True)
     kappa = float((differences**2).sum(axis=1).mean()) / max(len(sources) - 1, 1)
     kernel = sources.shared_kernel(encoding.columns)
-    if encoding.domain.pool is None:
-        rows = candidate_rows(encoding.domain, tuple(model.study for model in sources.models))
-        common = common_rows(encoding.domain, rows, seed)
-        sources = sources.on_common_points(encoding.columns, common)
+    if domain.pool is None:
+        rows = candidate_rows(domain, tuple(model.study for model in sources.models))
+        sources = sources.on_common_points(encoding.columns, common_rows(domain, rows, seed))
     return TaskBasis(sources, kernel, kernel, max(kappa, NUMBERS.min_kappa))
-
-
-def _everywhere(encoding: Encoding, seed: int) -> Array:
-    """Rows that stand for the whole space."""
-    domain = encoding.domain
-    if domain.pool is not None:
-        return domain.pool
-    return domain.sample(NUMBERS.spread_rows, np.random.default_rng(seed))
-
-
-def _predicted_losses(models: SourceModels, rows: Array) -> Array:
-    """Predicted losses (C, M) at rows (C, d)."""
-    means = models.means(rows)
-    each = [model.losses(means[:, place]) for place, model in enumerate(models.models)]
-    return np.stack(each, axis=1)
 
 
 def _noted_weights(
@@ -485,12 +472,12 @@ def _learn_fronts(past: Past, encoding: Encoding, seed: int, doubted: bool) -> L
     )
     if all(basis is None for basis in bases):
         return None
-    rows = _front_candidates(past, encoding)
+    rows = candidate_rows(encoding.domain, past.studies, _front_first)
     predicted: list[dict[str, Array]] = []
     for basis in bases:
         models = SourceModels(() if basis is None else basis.sources.models)
-        losses = _predicted_losses(models, rows) if len(models) else np.zeros((0, 0))
-        predicted.append({name: losses[:, place] for place, name in enumerate(models.names)})
+        losses = models.losses(rows).T if len(models) else ()
+        predicted.append(dict(zip(models.names, losses, strict=True)))
     return Lessons(bases, FrontPortfolio.of(rows, predicted))
 
 
@@ -536,20 +523,10 @@ def _for_front(
     return models, hypervolume_acquisition(problem, models, encoding.domain)
 
 
-def _front_candidates(past: Past, encoding: Encoding) -> Array:
-    """Candidates (C, d) of the start: all rows of a pool; otherwise the first fronts of each past
-    study, moved to legal values."""
-    if encoding.domain.pool is not None:
-        return encoding.domain.pool
-    share = candidates_per_study(len(past))
-    found = [_front_first(study)[:share] for study in past.studies]
-    return np.unique(encoding.domain.snap(np.concatenate(found)), axis=0)
-
-
 def observed_fronts(past: Past, encoding: Encoding) -> Array:
     """Configurations (k, d) on the fronts that past studies observed, in turn, moved to legal
     values; studies that have the first metric come first."""
-    studies = sorted(past.studies, key=lambda s: int(np.argmax(_metrics_of(s))))
+    studies = sorted(past.studies, key=_first_metric)
     fronts = [list(_front_first(study, front_only=True)) for study in studies]
     in_turn = [row for turn in zip_longest(*fronts) for row in turn if row is not None]
     if not in_turn:
@@ -558,20 +535,19 @@ def observed_fronts(past: Past, encoding: Encoding) -> Array:
     return np.asarray(rows[np.sort(np.unique(rows, axis=0, return_index=True)[1])])
 
 
-def _metrics_of(study: SourceStudy) -> list[bool]:
-    """For each metric True if the study has it."""
-    return [study.has_metric(place) for place in range(study.losses.shape[1])]
+def _first_metric(study: SourceStudy) -> int:
+    """The place of the first metric that the study has."""
+    return int(np.argmax([study.has_metric(place) for place in range(study.losses.shape[1])]))
 
 
 def _front_first(study: SourceStudy, front_only: bool = False) -> Array:
     """Configurations (k, d) of a past study, its front first and of that the ends. Metrics that were
     reported for other trials than its first one do not count."""
     known = ~np.isnan(study.losses)
-    first = known[:, int(np.argmax(_metrics_of(study)))]
+    first = known[:, _first_metric(study)]
     same = [place for place in range(known.shape[1]) if np.array_equal(known[:, place], first)]
     x, losses = study.x[first], np.ascontiguousarray(study.losses[first][:, same])
     front, ranks = lonely_rows(losses, len(losses)), front_ranks(losses)
     rest = np.flatnonzero(ranks > 0)
     others = rest[np.argsort(ranks[rest], kind="stable")]
-    ordered: Array = x[front if front_only else np.concatenate([front, others])]
-    return ordered
+    return np.asarray(x[front if front_only else np.concatenate([front, others])])

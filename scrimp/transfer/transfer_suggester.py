@@ -127,11 +127,8 @@ class TransferSuggester(Suggester):
         normaliser_named(self.normalise)
         valid = VARIANCES.get(self.combine, ())
         if self.variance is not None and self.variance not in valid:
-            known = (
-                f"choose one of {', '.join(valid)}"
-                if valid
-                else "only combined posteriors have one"
-            )
+            one_of = f"choose one of {', '.join(valid)}"
+            known = one_of if valid else "only combined posteriors have one"
             raise MethodError(
                 f"variance is {self.variance!r} with combine={self.combine!r}; {known}"
             )
@@ -163,7 +160,7 @@ class TransferSuggester(Suggester):
                 self._sources(encoding, history.problem.seed)
             note = None
             if self.past.left_out and not len(history.trials):
-                note = Sources(left_out=tuple(self.past.left_out))
+                note = Sources(left_out=self.past.left_out)
             return Suggestion(tuple(first), DecisionRecord(reason=FromPortfolio(), sources=note))
         if not len(training.y):
             spread = first_configs(history, count, count, rng)
@@ -189,8 +186,7 @@ class TransferSuggester(Suggester):
         """The models of past studies, prepared for this space."""
         models = self.past.models(self.normalise, self.kernel)
         uncertain, denoised = self.combine in WITH_PAST_VARIANCES, self.combine == "rmogp"
-        variances = uncertain, denoised and self.denoise
-        return models_for_space(self.past, models, encoding, seed, variances)
+        return _for_space(self.past, models, encoding, seed, uncertain, denoised and self.denoise)
 
     def forecast(
         self, history: History, points: ForecastPoints, rng: np.random.Generator
@@ -303,18 +299,16 @@ class TransferSuggester(Suggester):
 
 
 @lru_cache(maxsize=8)
-def models_for_space(
+def _for_space(
     past: Past,
     models: SourceModels,
     encoding: Encoding,
     seed: int,
-    variances: tuple[bool, bool],
+    uncertain: bool,
+    denoised: bool,
 ) -> SourceModels:
-    """Return the models of past studies, prepared for many candidates if the space is not a pool.
-
-    ``variances``: True if their variances are needed, and True if those are without noise.
-    """
-    uncertain, denoised = variances
+    """Return the models of past studies, prepared for many candidates if the space is not a pool;
+    ``uncertain`` if their variances are needed, ``denoised`` if those are without noise."""
     models = models.denoised() if denoised else models
     if encoding.domain.pool is not None:
         return models

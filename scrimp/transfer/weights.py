@@ -37,16 +37,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.plugins.settings import above, at_least, check_settings, choices, setting
-from scrimp.surrogates.exact_gp import FittedGP
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
-from scrimp.surrogates.target_transform import FittedTransformed
+from scrimp.surrogates.target_transform import process_of
 from scrimp.transfer.past import SourceModels
 
 MIN_OBSERVATIONS_TO_RANK = 3
 """Below it ranking losses say nothing, and weights are equal (Feurer et al., 2022)."""
-
-DROP_PERCENTILE = 95.0
-"""Percentile of the new study's losses above which a past study is dropped (Feurer et al., 2018)."""
 
 MIN_WEIGHT_NOTED = 5e-5
 """Weights that round to 0 in four digits are left out of the record of a decision."""
@@ -90,11 +86,13 @@ class WeightRule:
         count, past = len(target.data), len(sources)
         match self.weights:
             case "features":
-                distances = _feature_distances(sources, features, self.distance == "scaled")
+                known = [model.study.features for model in sources.models]
+                shared = [name for name in features if all(name in each for each in known)]
+                values = np.array([[each[name] for name in shared] for each in (*known, features)])
+                distances = feature_distances(values[:-1], values[-1], self.distance == "scaled")
                 return distance_weights(distances, self.bandwidth)
             case "ranks":
-                losses = np.asarray(target.data.y)
-                distances = rank_distances(sources.means(target.data.x), losses)
+                distances = rank_distances(sources.means(target.data.x), target.data.y)
                 return distance_weights(distances, self.bandwidth)
             case "experts":
                 return np.append(np.full(past, 0.5 / past), 0.5)
@@ -110,10 +108,8 @@ class WeightRule:
         self, target: FittedSurrogate, sources: SourceModels, rng: np.random.Generator
     ) -> Array:
         """(M + 1, samples)"""
-        x, y = target.data.x, np.asarray(target.data.y)
-        gp = target.inner if isinstance(target, FittedTransformed) else target
-        assert isinstance(gp, FittedGP)
-        left_out = gp.leave_one_out()
+        x, y = target.data.x, target.data.y
+        left_out = process_of(target).leave_one_out()
         if self.draws == "bootstrap":
             own = leave_one_out_discordance(left_out.mean[:, 0], y)
             wrong = np.concatenate([discordance(sources.means(x), y), own[None]])
@@ -139,16 +135,6 @@ class WeightRule:
         return None
 
 
-def _feature_distances(sources: SourceModels, features: Mapping[str, float], scaled: bool) -> Array:
-    """Distances (M,) by the meta-features that all studies have; zeros without any."""
-    known = [model.study.features for model in sources.models]
-    shared = [name for name in features if all(name in one for one in known)]
-    if not shared:
-        return np.zeros(len(sources))
-    past = np.array([[one[name] for name in shared] for one in known])
-    return feature_distances(past, np.array([features[name] for name in shared]), scaled)
-
-
 # --- distances ------------------------------------------------------------------------------------
 
 
@@ -169,17 +155,17 @@ def distance_weights(distances: Array, bandwidth: float) -> Array:
 
 def feature_distances(past: Array, present: Array, scaled: bool = True) -> Array:
     """Euclidean distances (M,) between meta-features of past studies (M, f) and of the new one
-    (f,).
+    (f,); zeros without any.
 
     ``scaled``: every feature is scaled to [0, 1] over all studies first, and distances are divided
     by sqrt(f), so that a bandwidth means the same for any number of features.
     """
-    if not scaled:
-        return np.asarray(np.sqrt(((past - present) ** 2).sum(axis=1)))
-    both = np.vstack([past, present])
-    spread = np.ptp(both, axis=0)
-    units = (both - both.min(axis=0)) / np.where(spread > 0.0, spread, 1.0)
-    return np.asarray(np.sqrt(((units[:-1] - units[-1]) ** 2).mean(axis=1)))
+    units = np.vstack([past, present])
+    if scaled:
+        spread = np.ptp(units, axis=0)
+        units = (units - units.min(axis=0)) / np.where(spread > 0.0, spread, 1.0)
+    squares = ((units[:-1] - units[-1]) ** 2).sum(axis=1)
+    return np.asarray(np.sqrt(squares / max(len(present), 1) if scaled else squares))
 
 
 def rank_distances(predictions: Array, losses: Array) -> Array:
@@ -203,9 +189,7 @@ def discordance(predictions: Array, losses: Array) -> Array:
 def leave_one_out_discordance(left_out: Array, losses: Array) -> Array:
     """Like `discordance`, for the model of the new study (n, n): row j compares the prediction
     without j (n,) with the losses themselves."""
-    return np.asarray(
-        (left_out[:, None] < losses[None, :]) ^ (losses[:, None] < losses[None, :]), dtype=float
-    )
+    return np.asarray((left_out[:, None] < losses) ^ (losses[:, None] < losses), dtype=float)
 
 
 def ordering_errors(predictions: Array, losses: Array) -> Array:
@@ -254,12 +238,10 @@ def best_shares(
 # --- dilution: losses (M + 1, S), the new study last; it is never dropped -------------------------
 
 
-def keep_by_percentile(
-    losses: Array, percentile: float = DROP_PERCENTILE, equal: bool = False
-) -> NDArray[np.bool_]:
-    """True (M,) where the median loss of a past study lies below that percentile of the new
-    study's losses, or is ``equal`` to it."""
-    medians, limit = np.median(losses[:-1], axis=1), np.percentile(losses[-1], percentile)
+def keep_by_percentile(losses: Array, equal: bool = False) -> NDArray[np.bool_]:
+    """True (M,) where the median loss of a past study lies below the 95th percentile of the new
+    study's losses (Feurer et al., 2018), or is ``equal`` to it."""
+    medians, limit = np.median(losses[:-1], axis=1), np.percentile(losses[-1], 95.0)
     return np.asarray(medians <= limit if equal else medians < limit)
 
 

@@ -36,7 +36,7 @@ def test_each_pick_adds_most_to_the_predicted_fronts():
             )
 
         expected = max((row for row in range(40) if not taken[row]), key=gain)
-        assert portfolio.next(taken, weights) == expected
+        assert portfolio.next(taken.copy(), weights) == [expected]
         taken[expected] = True
 
 
@@ -44,11 +44,11 @@ def test_a_study_counts_by_the_metrics_it_has():
     portfolio = FrontPortfolio.of(ROWS, [{"a": ERROR["a"]}, SPEED])
     assert portfolio.names == ("a", "b")
     assert portfolio.metrics == ((0, 1), (1,))
-    only_b = portfolio.next(np.zeros(40, dtype=bool), np.array([0.0, 1.0]))
+    (only_b,) = portfolio.next(np.zeros(40, dtype=bool), np.array([0.0, 1.0]))
     assert only_b == int(np.argmin(SPEED["b"]))
     everything = np.zeros(40, dtype=bool)
     everything[only_b] = True
-    assert portfolio.next(everything, np.array([0.0, 1.0])) is None  # it has its best
+    assert portfolio.next(everything, np.array([0.0, 1.0])) == []  # it has its best
 
 
 def test_a_study_that_orders_what_was_seen_counts_more():

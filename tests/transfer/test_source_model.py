@@ -241,12 +241,15 @@ def test_learnable_and_unlearnable_studies(columns: tuple[Column, ...]) -> None:
     assert good.learned > 0.95 and noise.learned < 0.1
 
 
-def test_large_studies_use_a_part(columns: tuple[Column, ...]) -> None:
+def test_large_studies_use_a_part(
+    columns: tuple[Column, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(7)
     x = rng.random((80, 3))
     x[:, 2] = 0.5
-    fit = SourceFit(columns, numbers=SourceNumbers(fit_rows=20, mean_rows=50, variance_rows=30))
-    model = fit.fit(source_study("a", x, x[:, 0] ** 2), Z)
+    few = SourceNumbers(fit_rows=20, mean_rows=50, variance_rows=30)
+    monkeypatch.setattr(source_model, "NUMBERS", few)
+    model = SourceFit(columns).fit(source_study("a", x, x[:, 0] ** 2), Z)
     assert (len(model.whole.data), len(model.small.data)) == (50, 30)
 
 
