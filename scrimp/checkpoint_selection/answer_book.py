@@ -59,13 +59,13 @@ class Questions:
     @property
     def shares(self) -> Array:
         """The weights, adding up to one."""
-        weights = np.ones(len(self.sizes)) if self.weights is None else np.asarray(self.weights)
-        return np.asarray(weights / weights.sum(), float)
+        weights = np.asarray(self.weights or np.ones(len(self.sizes)), float)
+        return np.asarray(weights / weights.sum())
 
     @property
     def prices(self) -> Array:
         """The cost of one question of each task."""
-        return np.ones(len(self.sizes)) if self.costs is None else np.asarray(self.costs, float)
+        return np.asarray(self.costs or np.ones(len(self.sizes)), float)
 
     def orders(self, seed: int) -> tuple[Places, ...]:
         """Return the random order in which the questions of each task are asked."""

@@ -92,7 +92,7 @@ def stop_reason(
     if rule.loss_per_cost is not None:
         limits.append(rule.loss_per_cost * remaining)
     before = [past for past in earlier if past.cells * NUMBERS.check_growth <= check.cells]
-    for limit in limits if before else []:
+    for limit in limits if before else ():
         if NUMBERS.loss_caution * max(check.loss, before[-1].loss) < limit:
             return f"the expected loss {check.loss:.2g} is small at two checks, against {limit:.2g}"
     return None
@@ -115,9 +115,8 @@ def empty_table(
         costs=settings["costs"],
         scales=settings["scales"],
     )
-    return table.with_directions(settings.get("directions", {})).with_groups(
-        settings.get("groups", {})
-    )
+    table = table.with_directions(settings.get("directions", {}))
+    return table.with_groups(settings.get("groups", {}))
 
 
 def score_table(history: History) -> ScoreTable:
@@ -126,20 +125,15 @@ def score_table(history: History) -> ScoreTable:
     table = empty_table(*cells_of_space(history.problem.space), recorded_settings(history))
     if is_race(history):
         return table.with_scores(question_scores(history), replacing=True)
-    scores: dict[tuple[Checkpoint, str], Entry] = {}
-    failed: dict[tuple[Checkpoint, str], None] = {}
+    scores: list[Entry] = []
+    failed: list[tuple[Checkpoint, str]] = []
     for trial in history.trials:
-        checkpoint, task = cell_of(trial)
         if trial.last is not None and trial.value is not None and abs(trial.value) <= LARGEST_SCORE:
-            scores[checkpoint, task] = (
-                checkpoint,
-                task,
-                trial.value,
-                trial.last.stderr.get(history.problem.metric),
-            )
+            error = trial.last.stderr.get(history.problem.metric)
+            scores.append((*cell_of(trial), trial.value, error))
         elif trial.finished:
-            failed[checkpoint, task] = None
-    return table.with_scores(scores.values(), replacing=True).with_failures(failed)
+            failed.append(cell_of(trial))
+    return table.with_scores(scores, replacing=True).with_failures(failed)
 
 
 def cell_of(trial: Trial) -> tuple[Checkpoint, str]:
@@ -188,23 +182,15 @@ def believed_means(history: History, refit: bool = True) -> "RowMeans | None":
 
 def needed_belief(history: History, refit: bool = False) -> "RowMeans":
     """Return the posterior of the row means; raise `StudyError` if there is none."""
-    if is_race(history):
-        raise StudyError(
-            f"selection {history.created.name!r} asks single questions and has no model of cells;"
-            " use recommend()"
-        )
-    means = believed_means(history, refit)
+    means = None if is_race(history) else believed_means(history, refit)
     if means is not None:
         return means
-    name, method = history.created.name, history.method["name"]
-    if selector_of(history).method.model is None:
-        raise StudyError(
-            f"selection {name!r} uses {method!r}, which has no model of the scores; use kg"
-        )
-    raise StudyError(
-        f"selection {name!r} has no score yet, so its model predicts nothing; measure or tell some"
-        " cells first"
-    )
+    why = "has no score yet, so its model predicts nothing; measure or tell some cells first"
+    if is_race(history):
+        why = "asks single questions and has no model of cells; use recommend()"
+    elif selector_of(history).method.model is None:
+        why = f"uses {history.method['name']!r}, which has no model of the scores; use kg"
+    raise StudyError(f"selection {history.created.name!r} {why}")
 
 
 @dataclass(frozen=True)
@@ -235,11 +221,9 @@ class CellPolicy(Policy):
         """Return the ending that `decide` would return, or a start of any cell if there is none."""
         if is_race(history):
             return decide_questions(history)
-        ending, _ = _ending(history)
-        if ending is not None:
-            return Decision(ending)
-        checkpoints, tasks = cells_of_space(history.problem.space)
-        return Decision(Start({"checkpoint": checkpoints[0], "task": tasks[0]}, 1.0))
+        (checkpoint, *_), (task, *_) = cells_of_space(history.problem.space)
+        some = Start({"checkpoint": checkpoint, "task": task}, 1.0)
+        return Decision(_ending(history)[0] or some)
 
 
 def ended_reason(history: History) -> str:
@@ -257,34 +241,23 @@ def _ending(history: History) -> tuple[Wait | Finish | None, tuple[LossCheck, ..
     handed_out = table.with_failures(table.label(cell) for cell in pending)
     reason = stop_reason(rule, handed_out, None)
     if reason is None and not selector.has_more(table, pending):
-        reason = (
-            "there is one checkpoint only"
-            if table.shape[0] == 1
-            else "the method asks for no further cell"
-        )
+        one = table.shape[0] == 1
+        reason = "there is one checkpoint only" if one else "the method asks for no further cell"
     if reason is not None:
         return Wait(reason) if pending else Finish(reason), None
     if rule.loss is None and rule.loss_per_cost is None:
         return None, None
     earlier = history.recorded.checks or ()
-    check = _check(selector, table, _memory(history), earlier)
-    reason = stop_reason(rule, table, check, earlier)
-    if reason is not None:
-        return Finish(reason), None
-    return None, None if check is None else (*earlier[-1:], check)
-
-
-def _check(
-    selector: "Selector", table: ScoreTable, memory: Fit | None, earlier: Sequence[LossCheck]
-) -> LossCheck | None:
-    """Return the expected loss now if a tenth more cells are measured than at the last check, else
-    None."""
     cells = int(table.seen.sum())
     if cells < NUMBERS.check_growth * (earlier[-1].cells if earlier else 1):
-        return None
+        return None, None
     with one_thread():
-        loss = selector.recommend(table, memory).expected_loss
-    return None if loss is None else LossCheck(cells, loss)
+        loss = selector.recommend(table, _memory(history)).expected_loss
+    if loss is None:
+        return None, None
+    check = LossCheck(cells, loss)
+    reason = stop_reason(rule, table, check, earlier)
+    return (None, (*earlier[-1:], check)) if reason is None else (Finish(reason), None)
 
 
 def _memory(history: History) -> Fit | None:

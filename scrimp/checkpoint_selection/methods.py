@@ -46,7 +46,7 @@ from scrimp.checkpoint_selection.task_grid_models import (
 )
 from scrimp.checks import is_whole
 from scrimp.errors import MethodError
-from scrimp.json_values import Json, JsonObject
+from scrimp.json_values import JsonObject
 from scrimp.surrogates.surrogate import Array
 
 Start = Callable[[ScoreTable, np.random.Generator], list[Cell]]
@@ -88,11 +88,6 @@ def two_per_task(table: ScoreTable, rng: np.random.Generator) -> list[Cell]:
         for turn in range(rows.shape[1])
         for column in rng.permutation(tasks)
     ]
-
-
-def no_start(table: ScoreTable, rng: np.random.Generator) -> list[Cell]:
-    """Return no cells."""
-    return []
 
 
 def run_order(table: ScoreTable) -> Index:
@@ -160,11 +155,8 @@ def _best_opening(
 
 
 def log_sum_improvement(sums: Array, spread: Array) -> Array:
-    """Return the logarithm (K, J) of (S_i - S*) Phi(u) + sigma_ij phi(u), u = (S_i - S*) /
-    sigma_ij, for sums (K,) and spread (K, J).
-
-    This is the expected improvement of a checkpoint's sum over the best sum if only the score on
-    task j is uncertain.
+    """Return log[(S_i - S*) Phi(u) + sigma_ij phi(u)] (K, J), u = (S_i - S*) / sigma_ij, for sums
+    (K,) and spread (K, J): the improvement on the best sum if only the score on task j is uncertain.
     """
     return log_expected_improvement(-sums[:, None], spread, np.asarray(-sums.max()))
 
@@ -177,7 +169,7 @@ def choose_improvement(
     table = means.table
     sums = means.fitted.mean() @ table.weights
     variance = np.maximum(means.cell_variance - means.posterior.noise, 1e-12)
-    spread = np.sqrt(variance) * (table.weights * table.scales * means.fitted.units.unit)
+    spread = np.sqrt(variance) * means.posterior.weights
     values = log_sum_improvement(sums, spread) - np.log(table.costs)
     masked = np.where(candidates & ~np.isnan(values), values, -np.inf)
     row, column = np.unravel_index(int(np.argmax(masked)), masked.shape)
@@ -192,9 +184,10 @@ def choose_top_two(
 ) -> tuple[Cell, float]:
     """Choose the cell that tells most about the difference of two rows, each the best of a joint
     draw of the measured means."""
-    centre = means.measured[means.contenders]
-    pair = means.contenders[np.sort(_two_best_rows(centre, means.covariance, rng))]
-    rows, columns, slopes = means.slopes_on(candidates, pair)
+    contenders = means.contenders
+    centre, covariance = means.measured[contenders], means.covariance_of(contenders)
+    pair = contenders[np.sort(_two_best_rows(centre, covariance, rng))]
+    rows, columns, slopes = means.screen(candidates, pair)
     explained = np.square(slopes[:, 0] - slopes[:, 1]) / means.table.costs[columns]
     best = int(np.argmax(explained))
     value = float(np.log(np.maximum(explained[best], 1e-300)))
@@ -230,7 +223,7 @@ class SelectionMethod:
 
     name: str
     model: GridModel | None
-    start: Start
+    start: Start | None
     choice: Choice | None
     coordinate: str = "sqrt"
     """The coordinate of the rows for the model, see `positions`."""
@@ -254,13 +247,13 @@ METHODS = {
         SelectionMethod("kg", SharedCurve(), quarter_start, choose_knowledge_gradient, opens=3),
         SelectionMethod("ei", SharedCurve(), quarter_start, choose_improvement, opens=3),
         SelectionMethod("top-two", SharedCurve(), quarter_start, choose_top_two, opens=3),
-        SelectionMethod("random", SharedCurve(), no_start, choose_random, blind=True),
+        SelectionMethod("random", SharedCurve(), None, choose_random, blind=True),
         SelectionMethod("independent", TaskCurves(), two_per_task, choose_improvement),
         SelectionMethod(
             "ei-icm", Coregional(), two_per_task, choose_improvement, coordinate="rank", judge="kg"
         ),
-        SelectionMethod("stride", None, no_start, None),
-        SelectionMethod("last", None, no_start, None),
+        SelectionMethod("stride", None, None, None),
+        SelectionMethod("last", None, None, None),
     )
 }
 
@@ -272,6 +265,18 @@ PUBLISHED: dict[str, JsonObject] = {
     "ei-icm": {"rank": "full", "coordinate": "step"},
 }
 """Settings that come nearest to the paper of each method: ``ei-icm:published``."""
+
+
+SETTINGS: dict[str, tuple[Callable[[object], bool], str]] = {
+    "coordinate": (COORDINATES.__contains__, f"one of {', '.join(COORDINATES)}"),
+    "rank": (
+        lambda given: given == "full" or is_whole(given, 1),
+        "a whole number of at least 1, or 'full'",
+    ),
+    "diagonal": (lambda given: isinstance(given, bool), "true or false"),
+    "opens": (lambda given: is_whole(given, 0), "a whole number, 0 for never"),
+}
+"""The values that each setting takes, and the rule in words."""
 
 
 def find_method(name: str, settings: JsonObject | None = None) -> SelectionMethod:
@@ -287,7 +292,10 @@ def find_method(name: str, settings: JsonObject | None = None) -> SelectionMetho
     method = METHODS["kg" if name == "auto" else name]
     if not settings:
         return method
-    valid, given = _settings_of(method), dict(settings)
+    given, model = {**settings}, method.model
+    icm = isinstance(model, Coregional)
+    has = {"coordinate": model is not None, "rank": icm, "diagonal": icm, "opens": method.opens}
+    valid = [key for key in SETTINGS if has[key]]
     if given.get("published") is True and method.name in PUBLISHED:
         del given["published"]
         given = {**PUBLISHED[method.name], **given}
@@ -297,34 +305,15 @@ def find_method(name: str, settings: JsonObject | None = None) -> SelectionMetho
                 f"method {method.name!r} has no setting {key!r} for checkpoints; its settings:"
                 f" {', '.join(valid) or 'none'}"
             )
-    opens = given.pop("opens", method.opens)
-    if not is_whole(opens, 0):
-        raise MethodError(f"opens is {opens!r}; it must be a whole number, 0 for never")
-    coordinate = given.pop("coordinate", method.coordinate)
-    if coordinate not in COORDINATES:
-        raise MethodError(
-            f"coordinate is {coordinate!r}; it must be one of {', '.join(COORDINATES)}"
-        )
-    model = _coregional(**given) if given else method.model
-    return replace(method, coordinate=coordinate, model=model, opens=opens)
-
-
-def _settings_of(method: SelectionMethod) -> tuple[str, ...]:
-    if method.model is None:
-        return ()
-    own = ("rank", "diagonal") if method.name == "ei-icm" else ()
-    return ("coordinate", *own, *(("opens",) if method.opens else ()))
-
-
-def _coregional(rank: Json = 2, diagonal: Json = False) -> GridModel:
-    """Return the coregionalisation model with this task matrix."""
-    if not isinstance(diagonal, bool):
-        raise MethodError(f"diagonal is {diagonal!r}; it must be true or false")
-    if rank == "full":
-        return Coregional("full", diagonal)
-    if not is_whole(rank, 1):
-        raise MethodError(f"rank is {rank!r}; it must be a whole number of at least 1, or 'full'")
-    return Coregional(rank, diagonal)
+    for key, value in given.items():
+        allowed, rule = SETTINGS[key]
+        if not allowed(value):
+            raise MethodError(f"{key} is {value!r}; it must be {rule}")
+    if isinstance(model, Coregional):
+        own: dict[str, Any] = {key: given.pop(key) for key in ("rank", "diagonal") if key in given}
+        model = replace(model, **own)
+    others: dict[str, Any] = {**given}
+    return replace(method, model=model, **others)
 
 
 def positions(table: ScoreTable, coordinate: str, between: Array | None = None) -> Array:

@@ -8,13 +8,13 @@ asked twice. The answers of a report stand in its event, packed (`pack_answers`)
 """
 
 import base64
-import binascii
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, TypedDict, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scrimp.checkpoint_selection.answer_book import AnswerBook, Array, Questions, Values
 from scrimp.checkpoint_selection.question_race import NUMBERS, Part, QuestionRace
@@ -80,25 +80,23 @@ def unpack_answers(text: str, count: int) -> Answers | None:
     """Return the ``count`` answers of a text; None if it does not hold as many numbers."""
     first, comma, second = text.partition(",")
     try:
-        packed = base64.b64decode(first[1:], validate=True)
-        margins = _numbers(base64.b64decode(second, validate=True), "<f2", count) if comma else None
-    except (binascii.Error, ValueError):
-        return None
-    if comma and margins is None:
-        return None
-    if first[:1] == "b" and len(packed) == math.ceil(count / 8):
-        bits = np.unpackbits(np.frombuffer(packed, np.uint8), count=count)
-        return Answers(bits.astype(float), margins)
-    numbers = _numbers(packed, "<f4", count) if first[:1] == "f" else None
-    return None if numbers is None else Answers(numbers, margins)
+        margins = _numbers(second, "<f2", count) if comma else None
+        if first[:1] == "f":
+            return Answers(_numbers(first[1:], "<f4", count), margins)
+        if first[:1] == "b":
+            packed = _numbers(first[1:], "u1", math.ceil(count / 8))
+            return Answers(np.unpackbits(packed, count=count).astype(float), margins)
+    except ValueError:
+        pass
+    return None
 
 
-def _numbers(packed: bytes, kind: str, count: int) -> Array | None:
-    """Return packed finite numbers; None if there are not ``count`` of them."""
-    if len(packed) != count * np.dtype(kind).itemsize:
-        return None
-    numbers = np.frombuffer(packed, kind).astype(float)
-    return numbers if np.isfinite(numbers).all() else None
+def _numbers(text: str, kind: str, count: int) -> NDArray[Any]:
+    """Return packed finite numbers; `ValueError` if there are not ``count`` of them."""
+    packed = np.frombuffer(base64.b64decode(text, validate=True), kind)
+    if len(packed) != count or not np.isfinite(packed).all():
+        raise ValueError(f"there are not {count} finite numbers")
+    return packed if kind == "u1" else packed.astype(float)
 
 
 def checked_answers(
@@ -299,9 +297,9 @@ def race_settings(history: History) -> RaceFold:
 def questions_asked(history: History, trial: Trial) -> list[int]:
     """Return the questions that a trial was granted and has not answered, as places in the task."""
     settings = race_settings(history)
-    order = settings.questions.orders(settings.seed)
-    place = settings.tasks.index(str(trial.config["task"]))
-    return [int(question) for question in order[place][int(trial.budget) : int(trial.granted)]]
+    order = settings.questions.orders(settings.seed)[settings.tasks.index(trial.config["task"])]
+    asked: list[int] = order[int(trial.budget) : int(trial.granted)].tolist()
+    return asked
 
 
 def question_scores(history: History) -> Iterator[tuple[Checkpoint, str, float, float]]:
@@ -346,23 +344,17 @@ def decide_questions(history: History) -> Decision:
     )
     record = DecisionRecord(reason=reason)
     trial = state.trials.get((part.row, part.task))
-    if trial is not None:
-        return Decision(Resume(trial, float(part.end)), record)
     cell = {"checkpoint": fold.checkpoints[part.row], "task": fold.tasks[part.task]}
-    return Decision(Start(cell, float(part.end)), record)
+    asked = float(part.end)
+    return Decision(Start(cell, asked) if trial is None else Resume(trial, asked), record)
 
 
 def _free_part(race: QuestionRace, running: set[tuple[int, int]]) -> Part | None:
     """Return the next part that no one is answering, if possible of a checkpoint that no one has
     loaded."""
     loaded = {row for row, _ in running}
-    free = None
-    for part in race.open_parts():
-        if (part.row, part.task) not in running:
-            if part.row not in loaded:
-                return part
-            free = free or part
-    return free
+    free = [part for part in race.open_parts() if (part.row, part.task) not in running]
+    return min(free, key=lambda part: part.row in loaded, default=None)
 
 
 def _ending(history: History, fold: RaceFold, race: QuestionRace) -> str | None:
@@ -379,14 +371,13 @@ def _ending(history: History, fold: RaceFold, race: QuestionRace) -> str | None:
     if limit is None or not race.counts.any():
         return None
     # Only between rounds: all rows in the race have answered the same questions.
-    begun = (race.counts[race.alive] > race.counts[race.alive].min(0)).any()
-    loss = None if begun else stated(history, fold, race).expected_loss
-    if loss is not None and loss <= limit:
-        return f"the expected loss {loss:.2g} is below {limit:.2g}"
-    return None
+    if (race.counts[race.alive] > race.counts[race.alive].min(0)).any():
+        return None
+    loss = stated(history, race).expected_loss
+    return f"the expected loss {loss:.2g} is below {limit:.2g}" if loss <= limit else None
 
 
-def stated(history: History, fold: RaceFold, race: QuestionRace) -> "RacePosterior":
+def stated(history: History, race: QuestionRace) -> "RacePosterior":
     """Return the statement about the leader of a race."""
     from scrimp.checkpoint_selection.race_posterior import race_posterior
 
@@ -402,7 +393,7 @@ def recommend_race(history: History) -> "Recommendation":
     race = state.race
     if not race.counts.any():
         raise StudyError("no question has been answered yet; ask and tell some first")
-    statement = stated(history, fold, race)
+    statement = stated(history, race)
     others = race.best(race.contenders, 2)
     sign = fold.signs[0] if len(set(fold.signs)) == 1 else 1.0
     low, high = sorted(sign * end for end in statement.interval)

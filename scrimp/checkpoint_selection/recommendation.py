@@ -10,7 +10,7 @@ fits badly may promise anything.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -120,41 +120,35 @@ class Recommendation:
             return (f"take checkpoint {self.checkpoint} (nothing was measured)", *self._warned)
         first = f"take checkpoint {self.checkpoint}: mean score {self.score_text}"
         if self.probability_best is None or self.expected_loss is None:
-            most = "the highest mean of the checkpoints measured on most tasks"
-            return (
-                first,
-                f"why: {self._it_has} {most}{self._choice}",
-                self._sampling,
-                *self._warned,
-            )
+            why = self._has("the highest mean of the checkpoints measured on most tasks")
+            return (first, f"why: {why}", self._sampling, *self._warned)
         which = (
-            f"of the checkpoints measured {self._it_has} the highest expected mean over all"
-            f" tasks{self._choice}"
+            f"of the checkpoints measured {self._has('the highest expected mean over all tasks')}"
         )
         if self.smooth:
             which = "the smooth curve of the mean over all tasks has its highest point there"
-        second = "" if self.runner_up is None else f"; runner-up {self.runner_up}"
-        sure = (
-            f"within {self.tolerance:g} of the best with probability {self.probability_text};"
-            f" expected loss {self.loss_text}{second}"
-        )
+        sure = f"within {self.tolerance:g} of the best with probability {self.probability_text}"
         # Rows without an order have no curve.
         opinion = (self._opinion,) if self.ordered and not self.smooth else ()
-        return (first, f"why: {which}", sure, self._sampling, *opinion, *self._warned)
+        loss = f"{sure}; {self._loss_and_runner_up}"
+        return (first, f"why: {which}", loss, self._sampling, *opinion, *self._warned)
 
-    @property
-    def _it_has(self) -> str:
+    def _has(self, most: str) -> str:
+        """Say what the answer has most of, and if others have as much, which rule picked it."""
         if not self.tied:
-            return "it has"
-        return f"it and {self.tied} other{'s' if self.tied > 1 else ''} share"
-
-    @property
-    def _choice(self) -> str:
-        """The rule that picked one of several with the same score."""
-        if not self.tied:
-            return ""
+            return f"it has {most}"
         in_order = self.ordered and self.asked is None
-        return f", and it is {'the first of them' if in_order else 'one of them at random'}"
+        which = "the first of them" if in_order else "one of them at random"
+        return f"it and {self._others} share {most}, and it is {which}"
+
+    @property
+    def _others(self) -> str:
+        return f"{self.tied} other{'s' if self.tied > 1 else ''}"
+
+    @property
+    def _loss_and_runner_up(self) -> str:
+        second = "" if self.runner_up is None else f"; runner-up {self.runner_up}"
+        return f"expected loss {self.loss_text}{second}"
 
     @property
     def _sampling(self) -> str:
@@ -174,14 +168,13 @@ class Recommendation:
     def _race_words(self) -> tuple[str, ...]:
         """The answer of a race over questions, in sentences."""
         low, high = self.interval or (float("nan"), float("nan"))
-        second = "" if self.runner_up is None else f"; runner-up {self.runner_up}"
         share = 100.0 * (self.asked or 0) / (self.answers or 1)
+        highest = "the highest score on the questions that the remaining checkpoints share"
         return (
             f"take checkpoint {self.checkpoint}: mean score {self.expected_score:.4f} (90 % interval"
             f" {low:.4f} to {high:.4f}, sampling error included)",
-            f"why: {self._it_has} the highest score on the questions that the remaining checkpoints"
-            f" share{self._choice}",
-            f"{self.sure_text}; expected loss {self.loss_text}{second}",
+            f"why: {self._has(highest)}",
+            f"{self.sure_text}; {self._loss_and_runner_up}",
             f"{self.asked:,} of {self.answers:,} answers asked"
             f" ({share:{'.2g' if share < 99.5 else '.0f'}} %)",
             *self._warned,
@@ -191,9 +184,8 @@ class Recommendation:
     def sure_text(self) -> str:
         """The probability that the answer of a race is best; a tie says nothing about which of them
         is."""
-        if self.tied:
-            return f"tied with {self.tied} other{'s' if self.tied > 1 else ''}"
-        return f"best with probability {self.probability_text}"
+        sure = f"best with probability {self.probability_text}"
+        return f"tied with {self._others}" if self.tied else sure
 
     @property
     def _opinion(self) -> str:
@@ -266,7 +258,6 @@ def recommend_modelled(
     loss = expected_losses(centre, covariance, place, rng)
     order = np.argsort(-averages, kind="stable")
     others = order[order != best]
-    counted = int((means.posterior.sampling_variance > 0.0).sum())
     return Recommendation(
         checkpoint=table.checkpoints[best],
         underlying=table.checkpoints[underlying],
@@ -275,15 +266,10 @@ def recommend_modelled(
         expected_loss=float(loss.mean()),
         probability_best=float((loss <= tolerance).mean()),
         runner_up=table.checkpoints[int(others[0])] if len(others) else None,
-        spent=table.spent,
         tolerance=tolerance,
-        warnings=table.warnings,
-        scores=int(table.seen.sum()),
-        scores_with_error=counted,
         smooth=answer == "smooth",
-        ordered=table.steps is not None,
         tied=_tied(np.where(looked_at | (answer == "smooth"), averages, -np.inf)),
-        ignored_errors=_ignored(table, counted),
+        **_facts(table, int((means.posterior.sampling_variance > 0.0).sum())),
     )
 
 
@@ -297,9 +283,8 @@ def recommend_measured(table: ScoreTable, tolerance: float, stderr: bool = True)
     steps = np.arange(table.shape[0]) if table.steps is None else table.steps
     scores, error = None, None
     known = table.seen & (table.errors > 0.0) & stderr
-    if weight.max() == 0.0:
-        order = np.argsort(-steps, kind="stable")
-    else:
+    order = np.argsort(-steps, kind="stable")
+    if weight.max() > 0.0:
         means = np.where(table.seen, table.scores, 0.0) @ table.weights / np.maximum(weight, 1e-300)
         scores = np.where(weight > weight.max() - 1e-9, means, -np.inf)
         order = np.argsort(-scores, kind="stable")
@@ -316,20 +301,22 @@ def recommend_measured(table: ScoreTable, tolerance: float, stderr: bool = True)
         expected_loss=None,
         probability_best=None,
         runner_up=table.checkpoints[int(order[1])] if second else None,
-        spent=table.spent,
         tolerance=tolerance,
-        warnings=table.warnings,
-        scores=int(table.seen.sum()),
-        scores_with_error=int(known.sum()),
-        ordered=table.steps is not None,
         tied=0 if scores is None else _tied(scores),
-        ignored_errors=_ignored(table, int(known.sum())),
+        **_facts(table, int(known.sum())),
     )
 
 
-def _ignored(table: ScoreTable, counted: int) -> bool:
-    """Return True if standard errors were told and none counts."""
-    return counted == 0 and bool((table.seen & (table.errors > 0.0)).any())
+def _facts(table: ScoreTable, counted: int) -> dict[str, Any]:
+    """Return the facts of a table in a recommendation in which ``counted`` standard errors count."""
+    return {
+        "spent": table.spent,
+        "warnings": table.warnings,
+        "scores": int(table.seen.sum()),
+        "scores_with_error": counted,
+        "ordered": table.steps is not None,
+        "ignored_errors": counted == 0 and bool((table.seen & (table.errors > 0.0)).any()),
+    }
 
 
 def _tied(scores: Array) -> int:

@@ -83,9 +83,8 @@ class GivenScores:
     def row_noise(self) -> Array:
         """The variance of T_k given f (K,): the noise of open cells and the sampling error that is
         left in measured ones."""
-        weights = self.table.weights * self.table.scales * self.fitted.units.unit
-        unseen = np.where(self.table.seen, 0.0, weights)
-        left = np.square(weights) * self.score_share * self.sampling_variance
+        unseen = np.where(self.table.seen, 0.0, self.weights)
+        left = np.square(self.weights) * self.score_share * self.sampling_variance
         return np.asarray(np.square(unseen) @ self.fitted.solution.prior.noise + left.sum(1))
 
     @cached_property
@@ -102,10 +101,14 @@ class GivenScores:
         return np.asarray(self.fitted.solution.prior.noise + known)
 
     @cached_property
+    def weights(self) -> Array:
+        """w_j per model unit (J,)."""
+        return np.asarray(self.table.weights * self.table.scales * self.fitted.units.unit)
+
+    @cached_property
     def open_weights(self) -> Array:
         """w_j (1 - rho_kj) per model unit (K, J): the weight of f in T_k."""
-        weights = self.table.weights * self.table.scales * self.fitted.units.unit
-        return np.asarray(weights * (1.0 - self.score_share))
+        return np.asarray(self.weights * (1.0 - self.score_share))
 
     @cached_property
     def combination(self) -> GridCombination | SeparableCombination:
@@ -132,11 +135,6 @@ class GivenScores:
     def screening_covariance(self) -> Array:
         """Cov(f_ij, T) of all cells with the screening rows (J, K, k)."""
         return self.combination.covariance_with_cells(self.screening_rows)
-
-    @cached_property
-    def score_variance(self) -> Array:
-        """Var y of every cell (K, J), in model units."""
-        return self.fitted.solution.variance + self.noise
 
 
 @dataclass(frozen=True)
@@ -203,7 +201,7 @@ class RowMeans:
     def underlying_covariance(self) -> Array:
         """Cov(S) (K, K)."""
         fitted, (size, _) = self.fitted, self.table.shape
-        weights = np.tile(self.table.weights * fitted.scales * fitted.units.unit, (size, 1))
+        weights = np.tile(self.posterior.weights, (size, 1))
         if fitted.smooth_covariance is None:
             return fitted.solution.combination(weights).covariance(np.arange(size))
         # A further row at the same place has the same smooth curve and another jitter, which is
@@ -229,11 +227,6 @@ class RowMeans:
         least eight of them."""
         return _closest(self.behind, _contender_count(self.behind))
 
-    @cached_property
-    def covariance(self) -> Array:
-        """Cov(T) over the contenders (k, k)."""
-        return self.covariance_of(self.contenders)
-
     def covariance_of(self, chosen: Index) -> Array:
         """Return Cov(T) over the ``chosen`` rows (k, k)."""
         noise = np.diag(self.posterior.row_noise[chosen])
@@ -247,26 +240,22 @@ class RowMeans:
 
         Otherwise the first cell of a task would look worthless: all it tells would be the level.
         """
-        variance = np.maximum(
-            self.posterior.score_variance - np.square(self.to_cells).sum(0), self.posterior.noise
-        )
+        noise = self.posterior.noise
+        whole = self.fitted.solution.variance + noise
+        variance = np.maximum(whole - np.square(self.to_cells).sum(0), noise)
         fresh = np.flatnonzero(~self.table.opened(self.known))
-        smallest = self.posterior.noise[fresh] + NUMBERS.min_first_cell_variance
+        smallest = noise[fresh] + NUMBERS.min_first_cell_variance
         variance[:, fresh] = np.maximum(variance[:, fresh] - self.fitted.units.level, smallest)
         return np.asarray(variance)
 
-    def screen(self, candidates: Mask) -> tuple[Index, Index, Array]:
+    def screen(self, candidates: Mask, chosen: Index | None = None) -> tuple[Index, Index, Array]:
         """Return the rows (C,) and columns (C,) of all candidate cells (K, J), and their slopes
-        b_k(c) on the screening rows (C, k)."""
+        b_k(c) on the ``chosen`` rows (C, k), by default the screening rows."""
         given = self.posterior
-        return self._slopes(candidates, given.screening_covariance, given.screening_rows)
-
-    def slopes_on(self, candidates: Mask, chosen: Index) -> tuple[Index, Index, Array]:
-        """Return the same as `screen` on the ``chosen`` rows."""
-        whole = self.posterior.combination.covariance_with_cells(chosen)
-        return self._slopes(candidates, whole, chosen)
-
-    def _slopes(self, candidates: Mask, whole: Array, chosen: Index) -> tuple[Index, Index, Array]:
+        if chosen is None:
+            chosen, whole = given.screening_rows, given.screening_covariance
+        else:
+            whole = given.combination.covariance_with_cells(chosen)
         columns, rows = np.nonzero(candidates.T)
         covariance = self._given_pending(whole[columns, rows], rows, columns, chosen)
         covariance /= np.sqrt(self.cell_variance[rows, columns])[:, None]

@@ -152,15 +152,13 @@ class Selection(Logged):
         self._folder = folder
 
     def __repr__(self) -> str:
-        if is_race(self._ledger.refresh()):
-            state = race_words(self._ledger.history)
-            return f"Selection({self.name!r}, method={self.method!r}, {state})"
-        table = self.scores
-        done = int(table.seen.sum())
-        return (
-            f"Selection({self.name!r}, method={self.method!r}, {done} of {table.scores.size} cells"
-            " measured)"
-        )
+        history = self.history
+        if is_race(history):
+            state = race_words(history)
+        else:
+            seen = score_table(history).seen
+            state = f"{int(seen.sum())} of {seen.size} cells measured"
+        return f"Selection({self.name!r}, method={self.method!r}, {state})"
 
     def _repr_html_(self) -> str:
         """Return the selection as a card with its answer, for notebooks."""
@@ -343,10 +341,8 @@ class Selection(Logged):
                 " what selection.ask() returned, once"
             )
         if state == "failed":
-            failure = ended_event(
-                trial.id, trial.attempt, "failed", message or "told as failed", wall_clock()
-            )
-            self._ledger.append([failure])
+            why = message or "told as failed"
+            self._ledger.append([ended_event(trial.id, trial.attempt, "failed", why, wall_clock())])
             return
         asked = questions_asked(history, trial)
         given = asked if questions is None else [int(question) for question in questions]
@@ -430,8 +426,9 @@ class Selection(Logged):
             progress: None shows it on a terminal and in a notebook; True also in a pipe.
             ending: A function that returns True to end the run early.
         """
+        race = is_race(self._ledger.refresh())
         if answers is not None:
-            if not is_race(self._ledger.refresh()):
+            if not race:
                 raise StudyError(NO_QUESTIONS)
             share, budget = answer_limit(answers, share, budget)
         if any(value is not None for value in (share, budget, loss, loss_per_cost)):
@@ -440,9 +437,8 @@ class Selection(Logged):
             raise ObjectiveError(
                 f"evaluate is {evaluate!r}; it must be a function of a checkpoint and a task"
             )
-        objective = evaluate if isinstance(evaluate, Command) else self._objective(evaluate)
         request = Run(
-            objective=objective,
+            objective=evaluate if isinstance(evaluate, Command) else self._objective(evaluate),
             workers=workers,
             gpus_per_worker=gpus_per_worker,
             timeout=timeout,
@@ -451,11 +447,10 @@ class Selection(Logged):
             catch=(Exception,),
             # Parts of a race save nothing, and looking for checkpoints takes as long as there are
             # cells.
-            keep="all" if is_race(self._ledger.refresh()) else "best",
+            keep="all" if race else "best",
         )
         request.check(self._ledger.refresh())
-        created = self._ledger.history.created
-        place = partial(self._folder, created)
+        place = partial(self._folder, self._ledger.history.created)
         card = run(self._ledger, _POLICY, request, place, self._stop_if_broken, progress)
         history = self.history
         failed = history.with_status("failed")
@@ -498,27 +493,23 @@ class Selection(Logged):
 
     def _open_trial(self, cell: tuple[Checkpoint, str]) -> Trial | None:
         """Return the trial that is measuring a cell, if any."""
-        history = self._ledger.refresh()
-        return next(
-            (trial for trial in history.with_status("running", "stale") if cell_of(trial) == cell),
-            None,
-        )
+        open_trials = self._ledger.refresh().with_status("running", "stale")
+        return next((trial for trial in open_trials if cell_of(trial) == cell), None)
 
     def _append_outcome(
         self, cell: tuple[Checkpoint, str], score: float, stderr: float | None, failure: str
     ) -> bool:
         """Record an outcome; return False if another process came first."""
         trial, now = self._open_trial(cell), wall_clock()
-        history = self._ledger.history
         before: list[Event] = []
-        number, attempt = (len(history.trials), 1) if trial is None else (trial.id, trial.attempt)
         if trial is None:
-            before.append(
-                TrialAdded(trial=number, config={"checkpoint": cell[0], "task": cell[1]}, time=now)
-            )
-        # Reports of a lost attempt would not count.
+            number, attempt = len(self._ledger.history.trials), 1
+            config = {"checkpoint": cell[0], "task": cell[1]}
+            before.append(TrialAdded(trial=number, config=config, time=now))
+        else:
+            # Reports of a lost attempt would not count.
+            number, attempt = trial.id, trial.attempt + (trial.status == "stale")
         if trial is None or trial.status == "stale":
-            attempt = 1 if trial is None else attempt + 1
             before.append(BudgetGranted(trial=number, budget=1.0, attempt=attempt, time=now))
         if failure:
             outcome: list[Event] = [ended_event(number, attempt, "failed", failure, now)]

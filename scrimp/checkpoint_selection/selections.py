@@ -215,14 +215,9 @@ def _adopt(
     """Check that an existing selection has the same settings; add the checkpoints it lacks."""
     history = selection.history
     # Selections of 0.1.0 lack these.
-    later: JsonObject = {"directions": {}, "options": {}, "answer": "measured"}
-    known = {
-        "method": history.method["name"],
-        "tasks": selection.tasks,
-        **later,
-        **recorded_settings(history),
-    }
+    known = {"directions": {}, "options": {}, "answer": "measured", **recorded_settings(history)}
     given = {"method": record["name"], "tasks": tasks, **cast("JsonObject", record["settings"])}
+    known = {"method": history.method["name"], "tasks": selection.tasks, **known}
     if seed is not None:
         known["seed"], given["seed"] = history.problem.seed, seed
     for label, value in known.items():

@@ -33,7 +33,6 @@ from scrimp.checkpoint_selection.score_table import Cell, Mask, ScoreTable
 from scrimp.checkpoint_selection.selection_numbers import NUMBERS
 from scrimp.checkpoint_selection.task_grid import FittedTaskGrid, GridData, TaskGrid
 from scrimp.checkpoint_selection.task_grid_algebra import Index
-from scrimp.checkpoint_selection.task_grid_models import GridModel
 from scrimp.study_log.decision_record import BestCell, FirstCell, Fit
 from scrimp.surrogates.surrogate import whole_at
 
@@ -101,7 +100,11 @@ class Selector:
                 reasons.append(FirstCell())
             else:
                 if means is None and not self.method.blind:
-                    means, memory = self._means(table, busy, memory)
+                    fitted = self.fit(table, memory, self.refit)
+                    memory = Fit(whole_at(fitted.state, "cells"), dict(fitted.state))
+                    means = RowMeans.of(table, fitted)
+                    for each in busy:
+                        means = means.with_cell(each)
                 cell, why = self._chosen(means, known, table.opened(known), candidates, rng)
                 reasons.append(why)
             busy.append(cell)
@@ -143,36 +146,23 @@ class Selector:
     ) -> RowMeans | None:
         """Return the posterior of the row means given all scores; None without a model or without a
         score. ``growth`` is as in `fit`."""
-        model = self.method.grid_model(table)
-        if model is None or not table.seen.any():
+        if self.method.model is None or not table.seen.any():
             return None
-        return RowMeans.of(table, self.fit(table, model, memory, growth))
+        return RowMeans.of(table, self.fit(table, memory, growth))
 
-    def fit(
-        self, table: ScoreTable, model: GridModel, memory: Fit | None, growth: float
-    ) -> FittedTaskGrid:
+    def fit(self, table: ScoreTable, memory: Fit | None, growth: float) -> FittedTaskGrid:
         """Return the grid's posterior, refitted if there are more cells than at the recorded fit and
         at least ``growth`` times as many.
 
         A recorded fit of a model with other parameters, from an earlier version, is not used.
         """
+        model = self.method.grid_model(table)
+        assert model is not None
         data, grid = self._data(table), TaskGrid(model)
         if memory is None or not grid.can_restore(data, memory.state):
             return grid.fit(data, None if memory is None else memory.state)
         recent = len(data.values) < growth * memory.n or len(data.values) == memory.n
         return grid.restore(data, memory.state) if recent else grid.fit(data, memory.state)
-
-    def _means(
-        self, table: ScoreTable, busy: Sequence[Cell], memory: Fit | None
-    ) -> tuple[RowMeans, Fit]:
-        """Return the row means with cells under evaluation, and their fit."""
-        model = self.method.grid_model(table)
-        assert model is not None
-        fitted = self.fit(table, model, memory, self.refit)
-        means = RowMeans.of(table, fitted)
-        for cell in busy:
-            means = means.with_cell(cell)
-        return means, Fit(whole_at(fitted.state, "cells"), dict(fitted.state))
 
     def _chosen(
         self,
@@ -199,12 +189,8 @@ class Selector:
         if self.method.name == "stride":
             design = _stride(table, self.planned, rng)
         else:
-            tried = int((known | table.failed).sum())
-            # No design is longer.
-            if tried >= 2 * max(table.shape[1], 3):
-                return None
-            design = self.method.start(table, rng)
-            if tried >= len(design):
+            design = [] if self.method.start is None else self.method.start(table, rng)
+            if (known | table.failed).sum() >= len(design):
                 return None
         return next((cell for cell in design if candidates[cell]), None)
 
@@ -220,9 +206,8 @@ class Selector:
 
 def _reordered(table: ScoreTable, order: Index) -> ScoreTable:
     """Return the table with its rows in another order; the table itself if it is the same."""
-    if (order == np.arange(len(order))).all():
-        return table
-    return table.part(order, np.arange(table.shape[1]))
+    same = bool((order == np.arange(len(order))).all())
+    return table if same else table.part(order, np.arange(table.shape[1]))
 
 
 def _mask(table: ScoreTable, cells: Sequence[Cell]) -> Mask:

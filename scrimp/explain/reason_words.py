@@ -5,7 +5,8 @@ it and returns whole sentences, none if nothing was recorded.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from operator import itemgetter
 
 from scrimp.checks import nearly_equal
 from scrimp.display.explanation import Competitor
@@ -38,7 +39,6 @@ from scrimp.study_log.decision_record import (
     Recommended,
     Said,
     Scouted,
-    Sides,
     Sources,
     SpreadOut,
     TakenUpAgain,
@@ -68,6 +68,16 @@ WORDS: Mapping[type, str] = {
     Told: "A user entered its result without asking for the trial.",
 }
 """Reasons that read the same in every study."""
+
+EXPLORING = (
+    "There had been little progress, so an optimistic bound of the model chose it, to explore where"
+    " the model knew little."
+)
+IN_REGION = (
+    "A model of the region around the best trials chose it, because more progress was expected of"
+    " that model than of the model of the whole space."
+)
+BY_MODEL = "A model of the values so far chose it as the most promising configuration."
 
 MODELLESS = {
     "random": "It was drawn at random.",
@@ -187,26 +197,11 @@ def why(record: DecisionRecord, problem: Problem, method: str, new: bool, budget
         words = WORDS.get(type(said), "") or _particular(said, amount, new, whole)
         if words:
             return words
-    match reason:
-        case Modelled(exploring=True):
-            return (
-                "There had been little progress, so an optimistic bound of the model chose it, to explore where"
-                " the model knew little."
-            )
-        case Modelled(region=True):
-            return (
-                "A model of the region around the best trials chose it, because more progress was expected of"
-                " that model than of the model of the whole space."
-            )
-        case Modelled():
-            return "A model of the values so far chose it as the most promising configuration."
-    if new and method in MODELLESS:
-        return MODELLESS[method]
-    return (
-        f"The method chose it and gave it {amount}."
-        if new
-        else f"The method continued it to {amount}."
-    )
+    if isinstance(reason, Modelled):
+        return EXPLORING if reason.exploring else IN_REGION if reason.region else BY_MODEL
+    if not new:
+        return f"The method continued it to {amount}."
+    return MODELLESS.get(method, f"The method chose it and gave it {amount}.")
 
 
 def _asked(reason: Modelled, problem: Problem) -> str:
@@ -324,14 +319,14 @@ def belief_lines(
             said = f"a new best {problem.metric}" if new else f"{problem.metric} {floor}"
             line = f"{said}{after} (95% interval: up to {worst:.4g})"
         return [f"The model predicted {line}."]
-    low, high = sorted((problem.sign * good, worst))
-    band = interval_words(low, high)
+    band = interval_words(*sorted((problem.sign * good, worst)))
     lines = [f"The model predicted {problem.metric} {value:.4g}{after} ({band})."]
     if problem.budget is None and trial.loss is not None:
-        came = problem.sign * trial.loss
-        lines.append(
-            f"The result was {came:.4g}, {_compared(problem.sign * came, problem.sign, low, high)}."
-        )
+        outside = "better" if trial.loss < good else "worse"
+        place = f"{outside} than predicted (noise not counted)"
+        if good <= trial.loss <= bad:
+            place = "inside the interval"
+        lines.append(f"The result was {problem.sign * trial.loss:.4g}, {place}.")
     return lines
 
 
@@ -364,29 +359,23 @@ def _is_floor(good: float, reason: Modelled, best: float | None) -> bool:
     )
 
 
-def _compared(loss: float, sign: float, low: float, high: float) -> str:
-    best, worst = sorted((sign * low, sign * high))
-    if best <= loss <= worst:
-        return "inside the interval"
-    return f"{'better' if loss < best else 'worse'} than predicted (noise not counted)"
-
-
-def _fit_of_another(record: DecisionRecord) -> bool:
-    """Return True if the recorded fit is not of the model that chose: that of a region, of one
+def _own_fit(record: DecisionRecord) -> Fit | None:
+    """Return the recorded fit; None if it is not of the model that chose: that of a region, of one
     trade-off, or of past studies."""
     reason = record.reason
-    own = isinstance(reason, Modelled) and (reason.region or reason.weights is not None)
-    return own or (record.sources is not None and bool(record.sources.weights))
+    part = isinstance(reason, Modelled) and (reason.region or reason.weights is not None)
+    past = record.sources is not None and bool(record.sources.weights)
+    return None if part or past else next(iter((record.fit or {}).values()), None)
 
 
 def model_lines(record: DecisionRecord, problem: Problem) -> list[str]:
     """Describe the fit of the model, and the parameters along which the metric changes fastest and
     slowest."""
-    fit = next(iter((record.fit or {}).values()), None)
-    if fit is None or _fit_of_another(record):
+    fit = _own_fit(record)
+    if fit is None:
         return []
     lines = [f"The model was fitted for this decision, to {fit.n} observations."]
-    order = _by_scale(_length_scales(fit, problem))
+    order = _fastest_first(fit.length_scales, problem)
     if len(order) > 1:
         lines.append(
             f"By the model, {problem.metric} changes fastest along {order[0]}, slowest along"
@@ -398,29 +387,25 @@ def model_lines(record: DecisionRecord, problem: Problem) -> list[str]:
 def depends_words(record: DecisionRecord, problem: Problem) -> str:
     """Say along which two parameters the metric changes fastest, without a full stop; empty if
     unknown."""
-    fit = None if _fit_of_another(record) else next(iter((record.fit or {}).values()), None)
-    pairs = [] if fit is None else _length_scales(fit, problem)
-    names = problem.space.searched
+    fit = _own_fit(record)
+    scales: Sequence[float | None] = () if fit is None else fit.length_scales
     theta = () if record.curves is None else record.curves.fits[0].theta
-    if len(theta) == len(names) + SHARED_PARAMETERS:
+    if len(theta) == len(problem.space.searched) + SHARED_PARAMETERS:
         # The logarithms of the length-scales come first.
-        pairs = list(zip(theta, names, strict=False))
-    order = _by_scale(pairs)
+        scales = theta[: len(problem.space.searched)]
+    order = _fastest_first(scales, problem)
     if len(order) < 2:
         return ""
     return f"By the model, {problem.metric} changes fastest along {order[0]}, then {order[1]}"
 
 
-def _length_scales(fit: Fit, problem: Problem) -> list[tuple[float, str]]:
-    """Return the recorded length-scale of each parameter that has one."""
-    scales, names = fit.length_scales, problem.space.searched
+def _fastest_first(scales: Sequence[float | None], problem: Problem) -> list[str]:
+    """Return the parameters with a recorded length-scale, the shortest first."""
+    names = problem.space.searched
     if len(scales) != len(names):
         return []
-    return [(scale, name) for scale, name in zip(scales, names, strict=True) if scale is not None]
-
-
-def _by_scale(pairs: list[tuple[float, str]]) -> list[str]:
-    return [name for _, name in sorted(pairs, key=lambda pair: pair[0])]
+    pairs = [(scale, name) for scale, name in zip(scales, names, strict=True) if scale is not None]
+    return [name for _, name in sorted(pairs, key=itemgetter(0))]
 
 
 def competitors_of(record: DecisionRecord, trial: Trial) -> list[Competitor]:
@@ -445,30 +430,25 @@ def score_lines(record: DecisionRecord, words: str, trial: Trial) -> list[str]:
     if odds:
         lines = [f"It had the highest chance: {chance(reason.score)}."]
     if reason.sides is not None:
-        return [*lines, *_side_lines(reason.sides)]
+        named = (("paused trial", reason.sides.paused), ("new configuration", reason.sides.new))
+        return lines + [
+            f"There was no {name} to choose from."
+            if score is None
+            else f"The best of the {name}s had {score:.4g}."
+            for name, score in named
+        ]
     ranked = competitors_of(record, trial)
     if ranked:
-        second = ranked[0]
-        rated = "" if second["score"] is None else f", with {second['score']:.4g}"
-        if odds and second["score"] is not None:
-            rated = f", with {chance(second['score'])}"
+        score, rated = ranked[0]["score"], ""
+        if score is not None:
+            rated = f", with {chance(score) if odds else f'{score:.4g}'}"
         more = f"; {counted(len(ranked) - 1, 'more')} recorded" if len(ranked) > 1 else ""
-        lines.append(f"Runner-up: {second['text']}{rated}{more}.")
+        lines.append(f"Runner-up: {ranked[0]['text']}{rated}{more}.")
     elif reason.rivals is not None:
         lines.append(
             "There was no runner-up: every search for a better score ended at this configuration."
         )
     return lines
-
-
-def _side_lines(sides: Sides) -> list[str]:
-    named = (("paused trials", sides.paused), ("new configurations", sides.new))
-    return [
-        f"There was no {name[:-1]} to choose from."
-        if score is None
-        else f"The best of the {name} had {score:.4g}."
-        for name, score in named
-    ]
 
 
 def other_lines(record: DecisionRecord, problem: Problem) -> list[str]:

@@ -81,14 +81,24 @@ INVALID_RECORD = (ArithmeticError, AttributeError, LookupError, TypeError, Value
 
 
 class Moment(NamedTuple):
-    """One decision about a trial: its record, what it saw, the trial's rank at that time, the budget
-    granted, and True if it added the trial."""
+    """One decision about a trial, what it saw, the trial's rank at that time, the budget granted, and
+    True if it added the trial."""
 
-    record: DecisionRecord
+    decided: Decided
     seen: Seen
     rank: Rank | None
     budget: float
     new: bool
+
+    @property
+    def record(self) -> DecisionRecord:
+        """The record of the decision."""
+        return self.decided.record
+
+    def why(self, history: History) -> str:
+        """Return the reason for the decision, as a sentence."""
+        method = str(history.method.get("name", ""))
+        return why(self.record, history.problem, method, self.new, self.budget)
 
 
 def explain(history: History, trial: int | None = None) -> Explanation:
@@ -98,9 +108,9 @@ def explain(history: History, trial: int | None = None) -> Explanation:
         trial = chosen_report(history)[0].id
     shown, record = history.trial(trial), StudyRecord.of(history)
     told = history.derive(_GRANTS)
-    grants = told.by_trial.get(trial, [])
-    moments = [told.moment(history, shown, place) for place in range(len(grants))]
-    without = _without_sources(history, shown, grants)
+    places = range(len(told.by_trial.get(trial, [])))
+    moments = [told.moment(history, shown, place) for place in places]
+    without = _without_sources(history, shown, moments)
     return Explanation(
         trial=trial,
         status=shown.status,
@@ -110,10 +120,7 @@ def explain(history: History, trial: int | None = None) -> Explanation:
         headline=_headline(record, shown),
         method=method_words(record.method_record, record.kind),
         method_reason=record.method_reason,
-        decisions=tuple(
-            _decision_reason(history, shown, decided, moment)
-            for (decided, _, _), moment in zip(grants, moments, strict=True)
-        ),
+        decisions=tuple(_decision_reason(history, shown, moment) for moment in moments),
         without_sources=without,
         summary=_summary(history, shown, moments, without),
     )
@@ -135,9 +142,7 @@ def _headline(record: StudyRecord, trial: Trial) -> str:
         return line
     if trial.best != trial.value:
         at = next(point.step for point in trial.curve if problem.value(point.loss) == trial.best)
-        line += f", best {trial.best:.6g}" + (
-            f" after {at:g}" if problem.budget is not None else ""
-        )
+        line += f", best {trial.best:.6g}" + f" after {at:g}" * (problem.budget is not None)
     return f"{line}; rank {rank[0]} of {rank[1]}"
 
 
@@ -197,37 +202,32 @@ def _moment(
         # Parts of a selection are of different tasks and questions, so their scores have no rank.
         ranked = not history.is_selection
         rank = rank_then(history.problem, prefix, trial.id, seen.reached) if ranked else None
-        return Moment(decided.record, seen, rank, grant.budget, new)
+        return Moment(decided, seen, rank, grant.budget, new)
     # A decision without a fit of its own used the latest one before.
     before = (event.record for event in reversed(prefix) if isinstance(event, Decided))
     records = (decided.record, *before)
     fitted = next((record for record in records if record.fit or record.curves), decided.record)
     seen = dataclasses.replace(seen, depends=depends_words(fitted, history.problem))
-    return Moment(decided.record, seen, None, grant.budget, new)
+    return Moment(decided, seen, None, grant.budget, new)
 
 
-def _decision_reason(
-    history: History, trial: Trial, decided: Decided, moment: Moment
-) -> DecisionReason:
+def _decision_reason(history: History, trial: Trial, moment: Moment) -> DecisionReason:
     """Explain one decision, or say that its record is invalid."""
-    title = _title(history.problem, moment.budget, moment.new)
+    number, budget, new = moment.decided.decision, moment.budget, moment.new
+    title = _title(history.problem, budget, new)
     try:
-        return _reason(history, trial, decided, moment, title)
+        return _reason(history, trial, moment, title)
     except INVALID_RECORD:
         words = (
             "The record of this decision is not one that its method writes, so it explains nothing."
         )
-        return DecisionReason(
-            decided.decision, title, moment.budget, moment.new, "", 0, 0, "", {}, lines=(words,)
-        )
+        return DecisionReason(number, title, budget, new, "", 0, 0, "", {}, lines=(words,))
 
 
-def _reason(
-    history: History, trial: Trial, decided: Decided, moment: Moment, title: str
-) -> DecisionReason:
-    record, seen, rank, budget, new = moment
-    problem, selection = history.problem, history.is_selection
-    lines = [why(record, problem, str(history.method.get("name", "")), new, budget)]
+def _reason(history: History, trial: Trial, moment: Moment, title: str) -> DecisionReason:
+    decided, seen, rank, budget, new = moment
+    problem, selection, record = history.problem, history.is_selection, decided.record
+    lines = [moment.why(history)]
     if rank is not None:
         lines.append(rank.sentence(problem))
     # The score of a single cell of a selection says little.
@@ -290,15 +290,17 @@ def _answer_then(history: History, trial: Trial) -> list[str]:
     return [f"{line}: {sure}; the runner-up was {answer.runner_up}."]
 
 
-def _without_sources(
-    history: History, trial: Trial, grants: Sequence[tuple[Decided, BudgetGranted, bool]]
-) -> Config | None:
+def _without_sources(history: History, trial: Trial, moments: Sequence[Moment]) -> Config | None:
     """Return the choice of plain ``gp`` at the decision that added the trial; None unless the
     decision used past studies, and if the choice is the same."""
-    added = [decided for decided, _, new in grants if new]
-    if not history.sources or not added or not _used_sources(history, added[0].record):
+    added = next((moment.decided for moment in moments if moment.new), None)
+    if added is None or not history.sources:
         return None
-    before = History.of(history.events[: added[0].seen])
+    shares = _past_shares(history, added.record)
+    used = isinstance(added.record.reason, FromPortfolio | Recommended)
+    if not used and not any(weight > 0.0 for weight in shares.values()):
+        return None
+    before = History.of(history.events[: added.seen])
     try:
         action = next_decision(build_policy(before.problem, Method("gp")), before).action
     except ScrimpError:
@@ -306,14 +308,6 @@ def _without_sources(
     if not isinstance(action, Start) or nearly_equal(action.config, trial.config):
         return None
     return dict(action.config)
-
-
-def _used_sources(history: History, record: DecisionRecord) -> bool:
-    """Return True if past studies had a part in a decision."""
-    if isinstance(record.reason, FromPortfolio | Recommended):
-        return True
-    weights = {} if record.sources is None else record.sources.weights
-    return any(weights.get(source.study, 0.0) > 0.0 for source in history.sources)
 
 
 def _summary(
@@ -337,12 +331,10 @@ def _start_sentence(history: History, trial: Trial, moments: Sequence[Moment]) -
     """Describe how a trial started, and its ranks over time."""
     if not moments:
         return "No decision about it is recorded: its result was entered or imported."
-    record, seen, _, budget, new = moments[0]
-    begun = why(record, history.problem, str(history.method.get("name", "")), new, budget)
-    if not new:
-        begun = "Its start is not recorded."
-    elif isinstance(record.reason, Modelled):
-        begun = _modelled_sentence(history.problem, trial, record.reason, seen)
+    first = moments[0]
+    begun = first.why(history) if first.new else "Its start is not recorded."
+    if first.new and isinstance(first.record.reason, Modelled):
+        begun = _modelled_sentence(history.problem, trial, first.record.reason, first.seen)
     ranks = [moment.rank for moment in moments if moment.rank is not None]
     if not ranks or history.problem.budget is None:
         return begun
@@ -397,23 +389,23 @@ def _why_sentence(history: History, trial: Trial, moments: Sequence[Moment]) -> 
     if not moments:
         return ""
     problem = history.problem
-    record, seen, rank, budget, new = moments[-1]
-    reason = record.reason
+    last, rank = moments[-1], moments[-1].rank
+    reason = last.record.reason
     if isinstance(reason, Modelled) and isinstance(reason.question, Horizon) and problem.budget:
-        return _chance_sentence(problem, trial, record, seen, budget)
-    others = competitors_of(record, trial)
+        return _chance_sentence(problem, trial, last)
+    others = competitors_of(last.record, trial)
     instead = f"runner-up: {others[0]['text']}" if others else ""
     if problem.budget is None:
         return f"{instead[0].upper()}{instead[1:]}." if instead else ""
-    if new:
-        last = f"It was given {_only_budget(history, trial, budget)}"
+    if last.new:
+        given = _only_budget(history, trial, last.budget)
     else:
-        words = why(record, problem, str(history.method.get("name", "")), new, budget)
+        words = last.why(history)
         if not instead and rank is not None and rank.next_trial is not None:
             instead = f"next was trial {rank.next_trial} with {rank.next_value:.4g}"
-        amount = problem.budget.amount(budget)
-        last = f"It was given {amount} in all: {words[0].lower()}{words[1:-1]}"
-    return f"{last}; {instead}." if instead else f"{last}."
+        amount = problem.budget.amount(last.budget)
+        given = f"{amount} in all: {words[0].lower()}{words[1:-1]}"
+    return f"It was given {given}; {instead}." if instead else f"It was given {given}."
 
 
 def _only_budget(history: History, trial: Trial, budget: float) -> str:
@@ -442,22 +434,20 @@ def _only_budget(history: History, trial: Trial, budget: float) -> str:
         if (loss := _loss_at(other, budget)) is not None and (own is None or loss < own)
     )
     if not ahead or len(ahead) < len(continued) or problem.several:
-        own_last = max(place for place, event in enumerate(events) if _is_of(event, trial.id))
+        own_last = max(
+            place
+            for place, event in enumerate(events)
+            if isinstance(event, BudgetGranted | Reported) and event.trial == trial.id
+        )
         later = sum(isinstance(event, BudgetGranted) for event in events[own_last + 1 :])
         went = f"the {counted(later, 'later grant')} went to other trials"
         return f"{amount} and no more: {went if later else 'no grant was made after its report'}"
     loss, number = ahead[-1]
     last = f"trial {-number} with {problem.sign * loss:.4g}"
+    went = f"{len(ahead)} trials ahead of it continued, the worst of them {last}"
     if len(ahead) == 1:
-        return f"{amount} and no more: {last} was ahead of it and continued"
-    return (
-        f"{amount} and no more: {len(ahead)} trials ahead of it continued, the worst of them {last}"
-    )
-
-
-def _is_of(event: Event, trial: int) -> bool:
-    """Return True for a grant to a trial and for its reports."""
-    return isinstance(event, BudgetGranted | Reported) and event.trial == trial
+        went = f"{last} was ahead of it and continued"
+    return f"{amount} and no more: {went}"
 
 
 def _loss_at(trial: Trial, budget: float) -> float | None:
@@ -465,11 +455,10 @@ def _loss_at(trial: Trial, budget: float) -> float | None:
     return next((point.loss for point in trial.curve if point.step >= budget), None)
 
 
-def _chance_sentence(
-    problem: Problem, trial: Trial, record: DecisionRecord, seen: Seen, budget: float
-) -> str:
+def _chance_sentence(problem: Problem, trial: Trial, moment: Moment) -> str:
     """Explain a budget of freeze-thaw: the trial was most likely to beat the best value by a drawn
     step."""
+    record, seen = moment.record, moment.seen
     assert problem.budget is not None and isinstance(record.reason, Modelled)
     by, score, odds = step_words(record.reason, problem), record.reason.score, by_chance(record)
     aim = f"of becoming feasible{by}"
@@ -478,7 +467,7 @@ def _chance_sentence(
         whose = "its own" if holder == trial.id else f"trial {holder}'s"
         aim = f"of beating {whose} {problem.metric} of {problem.sign * loss:.4g}{by}"
     rated = f", {chance(score)}," if odds and score is not None else ""
-    given = problem.budget.amount(budget)
+    given = problem.budget.amount(moment.budget)
     last = f"It was given {given} in all, since it had the best chance{rated} {aim}"
     others = competitors_of(record, trial)
     if not others:
@@ -505,12 +494,10 @@ def _outcome_sentences(history: History, trial: Trial, moments: Sequence[Moment]
         found.append(
             f"It cost {trial.cost:.4g} {problem.cost}; the median trial cost {middle:.4g}."
         )
-    sources = next((moment.record.sources for moment in moments if moment.new), None)
-    names = {source.study for source in history.sources}
-    weights = {} if sources is None else sources.weights
-    shares = {name: weight for name, weight in weights.items() if name in names}
-    if shares:
-        found.append(_past_sentence(shares, alone=len(shares) == len(weights)))
+    record = next((moment.record for moment in moments if moment.new), DecisionRecord())
+    shares = _past_shares(history, record)
+    if record.sources is not None and shares:
+        found.append(_past_sentence(shares, alone=len(shares) == len(record.sources.weights)))
     return found
 
 
@@ -530,6 +517,13 @@ def _stop_words(history: History, trial: Trial) -> str:
     if rank is None or rank.count == 1:
         return words
     return f"{words}, number {rank.place} of the {rank.count} trials that had come that far"
+
+
+def _past_shares(history: History, record: DecisionRecord) -> dict[str, float]:
+    """Return the recorded weights of past studies, without that of the new study."""
+    names = {source.study for source in history.sources}
+    weights = {} if record.sources is None else record.sources.weights
+    return {name: weight for name, weight in weights.items() if name in names}
 
 
 def _past_sentence(shares: Mapping[str, float], alone: bool) -> str:

@@ -347,7 +347,7 @@ def selection_scores(selection: Selection) -> Figure:
     """Return the score of every checkpoint on common questions, with the 90 % interval of its
     difference from those in the race."""
     fold, race = _race(selection)
-    statement = stated(selection.history, fold, race)
+    statement = stated(selection.history, race)
     sign = fold.signs[0] if len(set(fold.signs)) == 1 else 1.0
     level = statement.score - statement.mean[statement.row]
     spread = 1.645 * np.sqrt(np.maximum(np.diag(statement.covariance), 0.0))

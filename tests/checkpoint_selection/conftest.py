@@ -53,7 +53,7 @@ def with_errors(table: ScoreTable, error: float = 0.02, seed: int = 0) -> ScoreT
 def make_row_means(table: ScoreTable) -> RowMeans:
     """The row means by the default model, fitted to this table."""
     selector = Selector()
-    return RowMeans.of(table, selector.fit(table, selector.method.model, None, 1.0))
+    return RowMeans.of(table, selector.fit(table, None, 1.0))
 
 
 class DenseRows:
