@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 
-from scrimp.dashboard.book import Mark, Shelf, given_marks, whole
+from scrimp.dashboard.book import Mark, Shelf, given_marks, shelf_of, whole
 from scrimp.dashboard.render import page
 from scrimp.errors import ConfigError, ReportError, ScrimpError, StudyError
 from scrimp.executors.clock import wall_clock
@@ -28,84 +28,87 @@ from scrimp.study_log.record import StudyRecord
 router = APIRouter()
 
 
-@router.post("/halt")
-async def halt(request: Request) -> RedirectResponse:
+Form = Mapping[str, str]
+
+
+def _action(path: str) -> Callable[[Callable[[Study, Form], str]], None]:
+    """Register a change of the form's study, which returns the message for the study's page."""
+
+    def register(act: Callable[[Study, Form], str]) -> None:
+        async def change(request: Request) -> RedirectResponse:
+            form = dict(await _pairs(request))
+            name, book = form.get("study", ""), shelf_of(request).book(form.get("at", ""))
+
+            def work() -> str:
+                with book.changing(name, 10.0) as study:
+                    if study.history.is_selection:
+                        raise StudyError(
+                            f"{name!r} is a selection of checkpoints; use scrimp select"
+                        )
+                    return act(study, form)
+
+            return _shown(form, name, await run_in_threadpool(work))
+
+        router.add_api_route(path, change, methods=["POST"])
+
+    return register
+
+
+@_action("/halt")
+def halt(study: Study, form: Form) -> str:
     """Pause, stop or resume a study."""
-    form = await _form(request)
+    actions = {"pause": study.pause, "stop": study.stop, "resume": study.resume}
     action = form.get("action", "")
-
-    def act(study: Study) -> None:
-        actions = {"pause": study.pause, "stop": study.stop, "resume": study.resume}
-        if action not in actions:
-            raise StudyError(f"action is {action!r}; it must be pause, stop or resume")
-        actions[action]()
-
-    return await _act(request, form, act, action)
+    if action not in actions:
+        raise StudyError(f"action is {action!r}; it must be pause, stop or resume")
+    actions[action]()
+    return action
 
 
-@router.post("/retry")
-async def retry(request: Request) -> RedirectResponse:
+@_action("/retry")
+def retry(study: Study, form: Form) -> str:
     """Retry the failed trials."""
-    form = await _form(request)
-
-    def act(study: Study) -> str:
-        return "retried" if study.retry_failed() else "none-failed"
-
-    return await _act(request, form, act, "")
+    return "retried" if study.retry_failed() else "none-failed"
 
 
-@router.post("/enqueue")
-async def enqueue(request: Request) -> RedirectResponse:
+@_action("/enqueue")
+def enqueue(study: Study, form: Form) -> str:
     """Enqueue a configuration."""
-    form = await _form(request)
-
-    def act(study: Study) -> str:
-        before = len(study.history.queue)
-        study.enqueue(form_config(study.history.problem.space, form))
-        if len(study.history.queue) == before:
-            return "known"
-        return "enqueued" if room_for_trials(study.history) else "enqueued-full"
-
-    return await _act(request, form, act, "")
+    before = len(study.history.queue)
+    study.enqueue(form_config(study.history.problem.space, form))
+    if len(study.history.queue) == before:
+        return "known"
+    return "enqueued" if room_for_trials(study.history) else "enqueued-full"
 
 
-@router.post("/tell")
-async def tell(request: Request) -> RedirectResponse:
+@_action("/tell")
+def tell(study: Study, form: Form) -> str:
     """Record the result of a trial: a value of each metric, or a failure."""
-    form = await _form(request)
-
-    def act(study: Study) -> None:
-        number = _trial(form.get("number", ""))
-        if form.get("state") == "failed":
-            why = form.get("message") or "recorded as failed by hand"
-            study.tell(number, state="failed", message=why)
-            return
+    number = _trial(form.get("number", ""))
+    if form.get("state") == "failed":
+        why = form.get("message") or "recorded as failed by hand"
+        study.tell(number, state="failed", message=why)
+    else:
         given = {name: form.get(f"metric_{name}", "") for name in study.history.problem.metrics}
         study.tell(number, {name: _number(name, text) for name, text in given.items()})
+    return "told"
 
-    return await _act(request, form, act, "told")
 
-
-@router.post("/note")
-async def note(request: Request) -> RedirectResponse:
+@_action("/note")
+def note(study: Study, form: Form) -> str:
     """Set the note of a study or trial, and set or remove one attribute."""
-    form = await _form(request)
-
-    def act(study: Study) -> None:
-        trial = _trial(form["number"]) if "number" in form else None
-        study.set_note(form.get("note", ""), trial=trial)
-        if form.get("attribute"):
-            study.set_user_attr(form["attribute"], form.get("setting") or None, trial=trial)
-
-    return await _act(request, form, act, "noted")
+    trial = _trial(form["number"]) if "number" in form else None
+    study.set_note(form.get("note", ""), trial=trial)
+    if form.get("attribute"):
+        study.set_user_attr(form["attribute"], form.get("setting") or None, trial=trial)
+    return "noted"
 
 
 @router.post("/create")
 async def create(request: Request) -> Response:
     """Create a study from a form or a study file that names no code; show the form again with the
     mistakes if there are any."""
-    form = await _form(request)
-    shelf: Shelf = request.app.state.shelf
+    form, shelf = dict(await _pairs(request)), shelf_of(request)
     at = form.get("at", "")
     book = shelf.book(at)
 
@@ -122,20 +125,12 @@ async def create(request: Request) -> Response:
     try:
         name = await run_in_threadpool(work)
     except ScrimpError as error:
-        return page(
-            request,
-            "new.html",
-            400,
-            error=str(error),
-            given=form,
-            urls=shelf.urls,
-            at=whole(at or "0"),
-        )
-    place = f"at={quote(at, safe='')}&" if at else ""
-    return RedirectResponse(f"/study?{place}name={quote(name, safe='')}&done=created", 303)
+        given = {"given": form, "urls": shelf.urls, "at": whole(at or "0")}
+        return page(request, "new.html", 400, error=str(error), **given)
+    return _shown(form, name, "created")
 
 
-def _record(form: Mapping[str, str]) -> dict[str, object]:
+def _record(form: Form) -> dict[str, object]:
     """Return the fields of the form as the record of a study file; empty fields are left out."""
     given = {key: value.strip() for key, value in form.items() if value.strip()}
     record: dict[str, object] = {
@@ -158,7 +153,7 @@ def _record(form: Mapping[str, str]) -> dict[str, object]:
 async def delete(request: Request) -> RedirectResponse:
     """Delete the selected studies with their trials and checkpoints; delete none of them if one is
     running."""
-    shelf: Shelf = request.app.state.shelf
+    shelf = shelf_of(request)
     doomed = given_marks(await _pairs(request))
 
     def work() -> None:
@@ -191,32 +186,14 @@ async def _pairs(request: Request) -> list[tuple[str, str]]:
     return parse_qsl(body.decode("utf-8", errors="replace"))
 
 
-async def _form(request: Request) -> dict[str, str]:
-    return dict(await _pairs(request))
-
-
-async def _act(
-    request: Request, form: Mapping[str, str], act: Callable[[Study], str | None], done: str
-) -> RedirectResponse:
-    """Run ``act`` in a thread, then redirect to the study's page with the message that ``act``
-    returns, or ``done``."""
-    shelf: Shelf = request.app.state.shelf
-    name, at = form.get("study", ""), form.get("at", "")
-    book = shelf.book(at)
-
-    def work() -> str:
-        with book.changing(name, 10.0) as study:
-            if study.history.is_selection:
-                raise StudyError(f"{name!r} is a selection of checkpoints; use scrimp select")
-            return act(study) or done
-
-    said = await run_in_threadpool(work)
+def _shown(form: Form, name: str, done: str) -> RedirectResponse:
+    """Return the way to a study's page with a message."""
+    at = form.get("at", "")
     place = f"at={quote(at, safe='')}&" if at else ""
-    there = f"/study?{place}name={quote(name, safe='')}&done={said}"
-    return RedirectResponse(there, status_code=303)
+    return RedirectResponse(f"/study?{place}name={quote(name, safe='')}&done={done}", 303)
 
 
-def form_config(space: Space, form: Mapping[str, str]) -> Config:
+def form_config(space: Space, form: Form) -> Config:
     """Return the configuration in a form: numbers as text, choices by index; empty fields are left
     out."""
     config: Config = {}

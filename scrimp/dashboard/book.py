@@ -212,10 +212,15 @@ class Shelf:
         return [Mark(at, name) for at, book in enumerate(self.books) for name in book.names()]
 
 
+def shelf_of(request: Request) -> Shelf:
+    """Return the books of the server that answers a request."""
+    shelf: Shelf = request.app.state.shelf
+    return shelf
+
+
 def book_of(request: Request) -> Book:
     """Return the book that a request refers to."""
-    shelf: Shelf = request.app.state.shelf
-    return shelf.book(request.query_params.get("at", ""))
+    return shelf_of(request).book(request.query_params.get("at", ""))
 
 
 def whole(text: str) -> int | None:

@@ -3,30 +3,27 @@ length."""
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from inspect import Parameter, signature
 from itertools import islice
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
+from plotly.graph_objects import Figure
 from starlette.datastructures import QueryParams
 
 import scrimp.plots as plots
 from scrimp.checkpoint_selection.question_policy import is_race
 from scrimp.checkpoint_selection.selections import load_selection
-from scrimp.dashboard.book import Book, Shelf, book_of, given_marks, whole
+from scrimp.dashboard.book import Book, book_of, given_marks, shelf_of, whole
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.plots.learning_curves import reported_metrics
+from scrimp.plots.progress import Over
 from scrimp.study.study import Study
 from scrimp.study_log.history import History
-
-if TYPE_CHECKING:
-    from plotly.graph_objects import Figure
-
-    from scrimp.plots.progress import Over
-
 
 router = APIRouter()
 
@@ -58,7 +55,7 @@ def figure_json(request: Request, study: str, name: str) -> Response:
 @router.get("/compared")
 def compared_json(request: Request, name: str) -> Response:
     """Return a figure of several studies."""
-    shelf: Shelf = request.app.state.shelf
+    shelf = shelf_of(request)
     chosen = given_marks(request.query_params.multi_items())
     with ExitStack() as stack:
         opened = [
@@ -71,7 +68,7 @@ def compared_json(request: Request, name: str) -> Response:
         over, log = request.query_params.get("over", "trials"), "log" in request.query_params
         draw = {
             "edf": lambda: plots.edf(*studies, log=log),
-            "compare": lambda: plots.compare(*studies, over=cast("Over", over), log=log),
+            "compare": lambda: plots.compare(*studies, over=cast(Over, over), log=log),
         }.get(name)
         if draw is None:
             raise StudyError(
@@ -81,28 +78,22 @@ def compared_json(request: Request, name: str) -> Response:
         return _drawn((states, name, over, log), draw)
 
 
-def _figure(study: Study, name: str, given: QueryParams) -> "Figure":
+def _figure(study: Study, name: str, given: QueryParams) -> Figure:
     """Draw a figure with the options in the request."""
     if name not in FIGURES:
         raise StudyError(f"there is no figure {name!r}; choose one of {', '.join(FIGURES)}")
-    settings: dict[str, object] = {}
-    if name in WITH_OVER:
-        settings["over"] = given.get("over", "trials")
-    if name in WITH_LOG:
-        settings["log"] = "log" in given
-    if name in WITH_METRIC:
-        settings["metric"] = given.get("metric")
-    if name in ("curves", "metrics") and "trial" in given:
-        numbers = [whole(text) for text in given.getlist("trial")]
-        settings["trials"] = [number for number in numbers if number is not None]
-    if name in ("slice", "spending", "metrics") and whole(given.get("columns", "")) is not None:
-        settings["columns"] = min(whole(given["columns"]) or 1, MAX_COLUMNS)
-    if name == "slice" and "parameters" in given:
-        settings["parameters"] = given.getlist("parameters")
-    if name == "surrogate":
-        settings["parameter"] = given.get("parameter")
-    if name in ("contour", "front"):
-        settings |= {"x": given.get("x"), "y": given.get("y")}
+    asked: dict[str, object] = {
+        "over": given.get("over", "trials"),
+        "log": "log" in given,
+        **{key: given.get(key) for key in ("metric", "parameter", "x", "y")},
+    }
+    if "trial" in given:
+        asked["trials"] = [n for n in map(whole, given.getlist("trial")) if n is not None]
+    if (columns := whole(given.get("columns", ""))) is not None:
+        asked["columns"] = min(columns or 1, MAX_COLUMNS)
+    if "parameters" in given:
+        asked["parameters"] = given.getlist("parameters")
+    settings = {key: value for key, value in asked.items() if key in _settings(name)}
     return getattr(plots, name)(study, **settings)
 
 
@@ -112,7 +103,7 @@ def _state(book: Book, study: Study) -> tuple[object, ...]:
     return book.storage.url, study.name, study.history.created.time, study.history.length
 
 
-def _drawn(key: tuple[object, ...], draw: Callable[[], "Figure"]) -> Response:
+def _drawn(key: tuple[object, ...], draw: Callable[[], Figure]) -> Response:
     with _lock:
         text = _cache.get(key)
     if text is None:
@@ -171,17 +162,20 @@ APART = ("attainment", "compare", "regret")
 OTHERS = tuple(name for name in plots.__all__ if name not in {*HEADINGS, *APART})
 """Figures without a fixed position: they come last on the page of every study with values."""
 
-WITH_LOG = ("history", "curves", "slice", "edf", "front", "metrics")
-"""Figures whose axis of values can be logarithmic."""
-
-WITH_METRIC = ("history", "curves", "slice", "contour", "importance", "surrogate", "parallel")
-"""Figures that can show any reported metric."""
-
-WITH_OVER = ("history", "front_history")
-"""Figures over trials, time or budget."""
-
 FIGURES = (*(name for name in HEADINGS if name not in SELECTION), *OTHERS)
 """Figures of a study that can be requested."""
+
+
+def _settings(name: str) -> Mapping[str, Parameter]:
+    return signature(getattr(plots, name)).parameters
+
+
+WITH_LOG, WITH_METRIC, WITH_OVER = (
+    tuple(name for name in FIGURES if setting in _settings(name))
+    for setting in ("log", "metric", "over")
+)
+"""Figures whose axis of values can be logarithmic, that can show any reported metric, and over
+trials, time or budget."""
 
 MIN_VALUES_TO_DRAW_MODEL = 4
 """Minimum number of values to draw a model of the parameters."""

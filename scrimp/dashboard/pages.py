@@ -3,33 +3,32 @@ Scripts only add figures and live updates."""
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypedDict
 
 from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, StreamingResponse
 
 from scrimp.checks import is_number
-from scrimp.dashboard.book import Mark, Shelf, book_of, given_marks, mark, whole
+from scrimp.dashboard.book import Mark, Shelf, book_of, given_marks, mark, shelf_of, whole
 from scrimp.dashboard.figures import WITH_LOG, WITH_METRIC, WITH_OVER, heading, panels_of
 from scrimp.dashboard.render import message_page, page
 from scrimp.dashboard.table import Order, Query, Row, ordered, table_page
 from scrimp.dashboard.views import (
     MAX_COMPARED_TRIALS,
-    Worker,
-    Working,
     answer_of,
     compare_rows,
     current_record,
     field_of,
+    held_trials,
+    latest_activity,
     rank_words,
+    rung_rows,
     start_words,
     svg_sparkline,
     trial_log,
     workers_of,
-    working,
 )
 from scrimp.errors import ScrimpError, StorageError, StudyError
 from scrimp.executors.clock import wall_clock
@@ -41,12 +40,7 @@ from scrimp.space.space import Space
 from scrimp.storage.store import Storage
 from scrimp.study.study import Study
 from scrimp.study_log.history import History
-from scrimp.study_log.record import StudyRecord
 from scrimp.study_log.trial import STATUSES
-
-if TYPE_CHECKING:
-    from scrimp.checkpoint_selection.recommendation import Recommendation
-
 
 router = APIRouter(default_response_class=HTMLResponse)
 
@@ -76,7 +70,7 @@ def studies_fragment(request: Request) -> HTMLResponse:
 
 
 def _listed(request: Request, template: str) -> HTMLResponse:
-    shelf: Shelf = request.app.state.shelf
+    shelf = shelf_of(request)
     order, found = Order.of(request.query_params), shelf.all()
     if len(found) <= MAX_LISTED_STUDIES:
         rows, place, count = ordered(_rows(shelf, found), order), 1, 1
@@ -152,25 +146,15 @@ def study_page(request: Request, name: str) -> HTMLResponse:
         )
 
 
-class _Standing(TypedDict):
-    summary: StudyRecord
-    working: Working
-    answer: "Recommendation | None"
-    budgeted: bool
-    now: float
-    unit: str
-    thing: str
-    workers: list[Worker]
-    start: str
-
-
-def _standing(study: Study, storage: Storage) -> _Standing:
+def _standing(study: Study, storage: Storage) -> dict[str, object]:
     """Return the template values that describe the state of a study in a storage."""
     record = current_record(study)
     history = record.history
     return {
         "summary": record,
-        "working": working(history),
+        "running": held_trials(history),
+        "rungs": rung_rows(history),
+        "latest": history.remember("activity", lambda: latest_activity(history)),
         "answer": answer_of(history),
         "budgeted": history.problem.budget is not None,
         "now": wall_clock(),
@@ -201,30 +185,21 @@ def _example(history: History) -> str:
     return f"{history.problem.metric}{sign}{limit:.2g}{'' if value is None else ' ' + part}"
 
 
-@router.get("/summary")
-def summary_fragment(request: Request, name: str) -> HTMLResponse:
-    """Return the summary of a study as a fragment, for live updates."""
-    return _fragment(request, name, "summary.html")
+def _fragment_of(template: str) -> Callable[[Request, str], HTMLResponse]:
+    """Return what answers with a part of a study's page, for live updates."""
+
+    def fragment(request: Request, name: str) -> HTMLResponse:
+        book = book_of(request)
+        with book.reading(name) as study:
+            if study is None:
+                return message_page(request, name, READING, NOT_READY_STATUS)
+            return page(request, template, **_standing(study, book.storage))
+
+    return fragment
 
 
-@router.get("/controls")
-def controls_fragment(request: Request, name: str) -> HTMLResponse:
-    """Return the buttons for a study's state as a fragment."""
-    return _fragment(request, name, "controls.html")
-
-
-@router.get("/activity")
-def activity_fragment(request: Request, name: str) -> HTMLResponse:
-    """Return the running trials and the latest activity as a fragment."""
-    return _fragment(request, name, "activity.html")
-
-
-def _fragment(request: Request, name: str, template: str) -> HTMLResponse:
-    book = book_of(request)
-    with book.reading(name) as study:
-        if study is None:
-            return message_page(request, name, READING, NOT_READY_STATUS)
-        return page(request, template, **_standing(study, book.storage))
+for part in ("summary", "controls", "activity"):
+    router.add_api_route(f"/{part}", _fragment_of(f"{part}.html"))
 
 
 @router.get("/table")
@@ -235,14 +210,8 @@ def table_fragment(request: Request, name: str) -> HTMLResponse:
             return message_page(request, name, READING, NOT_READY_STATUS)
         table = table_page(study.history, Query.of(request.query_params))
         space, summary = study.history.problem.space, current_record(study)
-        return page(
-            request,
-            "table.html",
-            summary=summary,
-            table=table,
-            parameters=space.searched,
-            numeric=_numeric(space),
-        )
+        shown = {"parameters": space.searched, "numeric": _numeric(space)}
+        return page(request, "table.html", summary=summary, table=table, **shown)
 
 
 @router.get("/trial")
@@ -299,7 +268,7 @@ def trials_page(request: Request, study: str) -> HTMLResponse:
 @router.get("/compare")
 def compare_page(request: Request) -> HTMLResponse:
     """Show several studies side by side."""
-    shelf: Shelf = request.app.state.shelf
+    shelf = shelf_of(request)
     chosen = []
     for at, name in given_marks(request.query_params.multi_items()):
         with shelf.book(str(at)).reading(name) as study:
@@ -316,7 +285,7 @@ def compare_page(request: Request) -> HTMLResponse:
 @router.get("/new")
 def new_page(request: Request) -> HTMLResponse:
     """Show the form that creates a study."""
-    shelf: Shelf = request.app.state.shelf
+    shelf = shelf_of(request)
     at = whole(request.query_params.get("at", "") or "0")
     return page(request, "new.html", error="", given={}, urls=shelf.urls, at=at)
 
@@ -324,7 +293,7 @@ def new_page(request: Request) -> HTMLResponse:
 @router.get("/delete")
 def delete_page(request: Request) -> HTMLResponse:
     """Show the studies to delete, and ask for confirmation."""
-    shelf: Shelf = request.app.state.shelf
+    shelf = shelf_of(request)
     doomed = _rows(shelf, given_marks(request.query_params.multi_items()))
     return page(request, "delete.html", doomed=doomed, urls=shelf.urls)
 
@@ -379,7 +348,7 @@ def _seen(request: Request, name: str) -> object:
     """Return a value that differs after every change; None while the log is read."""
     try:
         if not name:
-            return _lengths(request.app.state.shelf)
+            return _lengths(shelf_of(request))
         with book_of(request).reading(name) as study:
             return None if study is None else study.history.length
     except ScrimpError as error:

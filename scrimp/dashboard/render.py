@@ -153,7 +153,7 @@ def _environment() -> Environment:
 _TEMPLATES = _environment()
 
 
-def page(request: Request, template: str, status: int = 200, **values: object) -> HTMLResponse:
+def page(request: Request, template: str, status: int = 200, /, **values: object) -> HTMLResponse:
     """Render a template. ``to`` makes addresses within the current storage, ``here`` the hidden
     field of forms that does the same."""
     done = DONE.get(request.query_params.get("done", ""), "")

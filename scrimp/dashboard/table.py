@@ -2,8 +2,9 @@
 that 100,000 trials are as fast as ten."""
 
 import math
+import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,8 @@ MAX_FILTER_TERMS = 30
 """Limits of a filter, which every trial is compared with."""
 
 Read = Callable[[Trial], Json]
+
+_COMPARISONS = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 COLUMNS: Mapping[str, Read] = {
     "trial": lambda trial: trial.id,
@@ -69,14 +72,7 @@ class Term:
         limit = _number(self.values[0])
         if limit is None or isinstance(value, bool) or not isinstance(value, int | float):
             return False
-        match self.sign:
-            case "<":
-                return value < limit
-            case "<=":
-                return value <= limit
-            case ">":
-                return value > limit
-        return value >= limit
+        return bool(_COMPARISONS[self.sign](value, limit))
 
     def _equal(self, value: object) -> bool:
         """Return True if a value equals a given one or lies in a given range; numbers are compared
@@ -178,18 +174,34 @@ def _objection(terms: Sequence[Term], known: Mapping[str, Read]) -> str:
 def readers_of(history: History) -> dict[str, Read]:
     """Return how to read each name from a trial; names of the study take precedence over
     columns."""
-    found: dict[str, Read] = {name: _parameter(name) for name in history.problem.space}
-    several = history.problem.several
-    if not several:
-        found.setdefault(history.problem.metric, COLUMNS["best"])
-    for name in dict.fromkeys([*history.problem.metrics, *reported_metrics(history)]):
-        found.setdefault(name, _metric(name))
-    if several:
-        found.setdefault("front", _on_front(history))
-    found |= {name: read for name, read in COLUMNS.items() if name not in found}
-    for name in history.derive(_AttributeNames()):
-        found.setdefault(name, _attribute(name))
+    problem, front = history.problem, _front(history)
+    attributes = history.derive(_AttributeNames())
+    metrics = dict.fromkeys([*problem.metrics, *reported_metrics(history)])
+    readers: list[Mapping[str, Read]] = [
+        _named(problem.space, lambda trial: trial.config),
+        {} if problem.several else {problem.metric: COLUMNS["best"]},
+        _named(metrics, lambda trial: {} if trial.last is None else trial.last.metrics),
+        {"front": lambda trial: ("no", "yes")[trial.id in front]} if problem.several else {},
+        COLUMNS,
+        _named(attributes, lambda trial: trial.user_attrs),
+    ]
+    found: dict[str, Read] = {}
+    for more in readers:
+        found |= {name: read for name, read in more.items() if name not in found}
     return found
+
+
+def _named(names: Iterable[str], values: Callable[[Trial], Mapping[str, Json]]) -> dict[str, Read]:
+    """Return how to read each of the ``values`` with these names."""
+
+    def read(name: str) -> Read:
+        return lambda trial: values(trial).get(name)
+
+    return {name: read(name) for name in names}
+
+
+def _front(history: History) -> frozenset[int]:
+    return frozenset(trial.id for trial, _ in history.front)
 
 
 @dataclass(frozen=True)
@@ -206,23 +218,6 @@ class _AttributeNames(Fold[dict[str, None]]):
     ) -> None:
         if isinstance(event, Annotated) and event.trial is not None:
             state.update(dict.fromkeys(event.attributes))
-
-
-def _parameter(name: str) -> Read:
-    return lambda trial: trial.config.get(name)
-
-
-def _metric(name: str) -> Read:
-    return lambda trial: None if trial.last is None else trial.last.metrics.get(name)
-
-
-def _on_front(history: History) -> Read:
-    front = {trial.id for trial, _ in history.front}
-    return lambda trial: ("no", "yes")[trial.id in front]
-
-
-def _attribute(name: str) -> Read:
-    return lambda trial: trial.user_attrs.get(name)
 
 
 def _number(text: str) -> float | None:
@@ -314,8 +309,7 @@ def table_page(history: History, query: Query) -> TablePage:
     trials is kept, and updated when the study changes."""
     wanted = parse_filter(query.text, history)
     sorting, read = _sorting(history, query)
-    several = history.problem.several
-    front = frozenset(trial.id for trial, _ in history.front)
+    several, front = history.problem.several, _front(history)
     place = _Place(wanted, query.status, read, sorting.descending, front, several)
     name = "table", replace(sorting, page=1), wanted.error, front
     found = ordered_trials(history, name, place.of)
@@ -365,26 +359,20 @@ class _Place:
 
 def _sorting(history: History, query: Query) -> tuple[Query, Read]:
     """Return the query with the actual sort column, and how to read that column."""
-    if query.sort in FIXED:
-        return query, COLUMNS[query.sort]
-    if query.sort == "front" and history.problem.several:
-        return query, _front_first(history)
-    readers = readers_of(history) if query.sort else {}
-    if query.sort in readers:
-        return query, readers[query.sort]
-    if history.is_selection:
-        # Scores of different tasks are not comparable, so the latest cells come first.
-        return replace(query, sort="id", descending=True), COLUMNS["id"]
-    if history.problem.several:
-        return replace(query, sort="front", descending=False), _front_first(history)
-    best_first = replace(query, sort="best", descending=history.problem.sign < 0)
-    return best_first, COLUMNS["best"]
-
-
-def _front_first(history: History) -> Read:
-    """Return a reader: 0 for trials on the front, 1 for the others, None without a value."""
-    front = {trial.id for trial, _ in history.front}
-    return lambda trial: None if trial.loss is None else int(trial.id not in front)
+    several, front = history.problem.several, _front(history)
+    readers = {**readers_of(history), **{name: COLUMNS[name] for name in FIXED}}
+    if several:
+        # The front first; trials without a value last.
+        readers["front"] = lambda t: None if t.loss is None else int(t.id not in front)
+    if query.sort not in readers:
+        if history.is_selection:
+            # Scores of different tasks are not comparable, so the latest cells come first.
+            query = replace(query, sort="id", descending=True)
+        elif several:
+            query = replace(query, sort="front", descending=False)
+        else:
+            query = replace(query, sort="best", descending=history.problem.sign < 0)
+    return query, readers[query.sort]
 
 
 def _comparable(value: object) -> tuple[int, float | str]:
@@ -412,10 +400,9 @@ class Row:
     @property
     def text(self) -> str:
         """The text that words are searched in."""
-        if self.summary is None:
-            return f"{self.name} {self.error}".lower()
         summary = self.summary
-        return f"{self.name} {summary.method} {summary.goal} {summary.state}".lower()
+        about = f"{summary.method} {summary.goal} {summary.state}" if summary else self.error
+        return f"{self.name} {about}".lower()
 
 
 @dataclass(frozen=True)
@@ -479,9 +466,4 @@ def ordered(rows: Sequence[Row], order: Order) -> list[Row]:
     read = _KEYS[order.sort]
     known = [row for row in found if read(row) is not None]
     rest = [row for row in found if read(row) is None]
-
-    def key(row: Row) -> tuple[float, str]:
-        value = read(row)
-        return (0.0, value) if isinstance(value, str) else (value or 0.0, "")
-
-    return [*sorted(known, key=key, reverse=order.descending), *rest]
+    return [*sorted(known, key=lambda row: _comparable(read(row)), reverse=order.descending), *rest]

@@ -3,13 +3,14 @@
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from scrimp.display.study_words import values_words
 from scrimp.errors import StorageError
 from scrimp.executors.clock import wall_clock
 from scrimp.explain.front_words import front_headline
 from scrimp.plots.learning_curves import reported_metrics, rung_counts
+from scrimp.plots.style import metric_sign
 from scrimp.space.parameter import Constant, Float, Int
 from scrimp.storage.durable_files import open_plain
 from scrimp.storage.leases import Lease
@@ -63,21 +64,15 @@ def answer_of(history: History) -> "Recommendation | None":
     return history.remember("answer", lambda: recommendation(history))
 
 
-class Working(TypedDict):
-    """The running trials, the number of trials at each rung, and the latest activity."""
-
-    running: list[Trial]
-    rungs: list[dict[str, float]]
-    latest: list[tuple[float, int, str]]
+def held_trials(history: History) -> list[Trial]:
+    """Return the trials that workers hold: those that run, and those whose worker is gone."""
+    return sorted(history.with_status("running", "stale"), key=lambda trial: trial.id)
 
 
-def working(history: History) -> Working:
-    """Return the running trials, the rungs and the latest activity."""
-    running = sorted(history.with_status("running", "stale"), key=lambda trial: trial.id)
+def rung_rows(history: History) -> list[dict[str, float]]:
+    """Return the number of trials at each rung; empty without budgets, and for selections."""
     staged = history.problem.budget is not None and not history.is_selection
-    rungs = rung_counts(history) if staged else []
-    latest = history.remember("activity", lambda: latest_activity(history))
-    return {"running": running, "rungs": rungs, "latest": latest}
+    return rung_counts(history) if staged else []
 
 
 @dataclass(frozen=True)
@@ -102,13 +97,10 @@ def workers_of(history: History, held_leases: Iterable[Lease]) -> list[Worker]:
         leases.setdefault(lease.worker, []).append(lease)
     found = []
     for name in dict.fromkeys([*leases, *past]):
-        held = leases.get(name, [])
-        trials, failed, active = past.get(name, (0, 0, history.created.time))
-        renewed = min((lease.seconds - lease.remaining for lease in held), default=None)
+        held, done = leases.get(name, []), past.get(name, (0, 0, history.created.time))
         running = tuple(sorted(lease.trial for lease in held))
-        silent = any(lease.remaining < 0 for lease in held)
-        beat = None if renewed is None else max(renewed, 0.0)
-        found.append(Worker(name, running, beat, silent, trials, failed, active))
+        beat = min((max(lease.seconds - lease.remaining, 0.0) for lease in held), default=None)
+        found.append(Worker(name, running, beat, any(one.remaining < 0 for one in held), *done))
     return sorted(found, key=lambda worker: (worker.heartbeat is None, -worker.active, worker.name))
 
 
@@ -166,11 +158,9 @@ def _happened(
         case BudgetGranted():
             if event.attempt == 1:
                 return "started" if history.trials[event.trial].status == "running" else ""
-            return (
-                "restarted"
-                if problem.budget is None
-                else f"promoted to {problem.budget.amount(event.budget)}"
-            )
+            if problem.budget is None:
+                return "restarted"
+            return f"promoted to {problem.budget.amount(event.budget)}"
         case Ended():
             message = headline(event.message)
             return f"{event.status}: {message}" if message else event.status
@@ -180,11 +170,8 @@ def _happened(
             return "queued for retry"
         case Reported():
             trial = history.trials[event.trial]
-            if (
-                event.step != trial.budget
-                or trial.status not in ("paused", "completed")
-                or trial.id in told
-            ):
+            rests = trial.status in ("paused", "completed") and event.step == trial.budget
+            if not rests or trial.id in told:
                 return ""
             told.add(trial.id)
             after = "" if problem.budget is None else f" after {problem.budget.amount(event.step)}"
@@ -195,18 +182,11 @@ def _happened(
 def field_of(study: Study, name: str) -> dict[str, object]:
     """Describe the form field of a parameter: a choice, or a number with limits."""
     parameter = study.history.problem.space[name]
-    record: dict[str, object] = {
-        "name": name,
-        "kind": type(parameter).__name__.lower(),
-        "conditional": bool(parameter.when),
-    }
+    kind = type(parameter).__name__.lower()
+    record = {"name": name, "kind": kind, "conditional": bool(parameter.when)}
     if isinstance(parameter, Float | Int):
-        return {
-            **record,
-            "low": parameter.low,
-            "high": parameter.high,
-            "step": parameter.step or ("any" if isinstance(parameter, Float) else 1),
-        }
+        step = parameter.step or ("any" if isinstance(parameter, Float) else 1)
+        return {**record, "low": parameter.low, "high": parameter.high, "step": step}
     choices = () if isinstance(parameter, Constant) else tuple(parameter.grid or ())
     return {**record, "choices": choices}
 
@@ -239,10 +219,8 @@ def compare_rows(history: History, trials: Sequence[Trial]) -> list[CompareRow]:
     ]
     names = [name for name in problem.space if any(name in trial.config for trial in trials)]
     rows += [CompareRow(name, tuple(trial.config.get(name) for trial in trials)) for name in names]
-    for name in reported_metrics(history):
-        if name not in problem.metrics:
-            rows.append(CompareRow(f"{name}, last", _last(trials, name)))
-    return rows
+    others = [name for name in reported_metrics(history) if name not in problem.metrics]
+    return rows + [CompareRow(f"{name}, last", _last(trials, name)) for name in others]
 
 
 def _results(history: History, trials: Sequence[Trial]) -> list[CompareRow]:
@@ -257,10 +235,9 @@ def _results(history: History, trials: Sequence[Trial]) -> list[CompareRow]:
         ]
     front = {trial.id for trial, _ in history.front}
     rows = [CompareRow("on the front", tuple(("no", "yes")[trial.id in front] for trial in trials))]
-    for name, way in problem.metrics.items():
+    for name in problem.metrics:
         given = _last(trials, name)
-        good = _leaders(given, 1.0 if way == "minimize" else -1.0)
-        rows.append(CompareRow(f"{name}, last", given, good))
+        rows.append(CompareRow(f"{name}, last", given, _leaders(given, metric_sign(problem, name))))
     return rows
 
 

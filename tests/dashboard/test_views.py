@@ -6,11 +6,11 @@ import scrimp
 from scrimp.dashboard.views import (
     current_record,
     field_of,
+    held_trials,
     latest_activity,
     rank_words,
     start_words,
     workers_of,
-    working,
 )
 from scrimp.storage.leases import Lease
 from scrimp.study_log.record import StudyRecord
@@ -49,7 +49,7 @@ def test_states() -> None:
     )
     study.resume()
     assert current_record(study).state == "running" and current_record(study).unit == "evaluations"
-    assert [trial.id for trial in working(study.history)["running"]] == [0]
+    assert [trial.id for trial in held_trials(study.history)] == [0]
 
 
 def test_fields_of_forms(url: str) -> None:
