@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from scrimp.display.figures import svg_steps
 from scrimp.display.study_words import values_words
 from scrimp.errors import StorageError
 from scrimp.executors.clock import wall_clock
@@ -266,24 +267,9 @@ def svg_sparkline(history: History) -> str:
     path = history.derive(BEST_PATH)
     if history.best is None or path.spent <= path.points[0][0]:
         return ""
-    steps = [(spent, path.sign * value) for spent, _, value in path.points]
-    return _corners([*steps, (path.spent, steps[-1][1])], path.sign < 0)
-
-
-def _corners(steps: Sequence[tuple[float, float]], up: bool) -> str:
-    """Return the corners of the steps from left to right; they go up where higher is better."""
-    width, height = SPARKLINE_SIZE
-    high, low = steps[0][1], steps[-1][1]
-    scale = (height - 4) / (high - low) if high > low else 0.0
-    corners: list[str] = []
-    before = high
-    for spent, loss in steps:
-        x = 1 + (width - 2) * spent / steps[-1][0]
-        for level in dict.fromkeys((before, loss)):
-            down = 2 + (high - level) * scale
-            corners.append(f"{x:.1f},{height - down if up else down:.1f}")
-        before = loss
-    return " ".join(corners)
+    return svg_steps(
+        [(spent, value) for spent, _, value in path.points], path.spent, SPARKLINE_SIZE
+    )
 
 
 MAX_LOG_BYTES = 20_000

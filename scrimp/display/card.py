@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import ClassVar, Protocol
 
-from scrimp.display.figures import number
+from scrimp.display.figures import number, svg_steps
 from scrimp.display.study_words import (
     MAX_RUNNING_TRIALS_SHOWN,
     best_words,
@@ -34,7 +34,7 @@ BOX = "border:1px solid rgba(128,128,128,.35);border-radius:6px;padding:10px 14p
 MAX_TRIALS_LISTED = 5
 """Best trials that the card lists."""
 
-PATH_WIDTH, PATH_HEIGHT = 260, 48
+PATH_WIDTH, PATH_HEIGHT = 260, 52
 """Size of the drawn path of the best value, in pixels."""
 
 
@@ -112,21 +112,14 @@ def _lines(record: StudyRecord) -> Iterable[str]:
 def _path(record: StudyRecord) -> str:
     """Draw the best value over the budget spent, as steps."""
     path = record.history.derive(BEST_PATH)
-    values = [value for _, _, value in path.points]
-    if len(values) < 2 or path.spent <= path.points[0][0]:
+    if len(path.points) < 2 or path.spent <= path.points[0][0]:
         return ""
-    low, high, begin = min(values), max(values), path.points[0][0]
-    places = [
-        ((spent - begin) / (path.spent - begin), (high - value) / (high - low))
-        for spent, _, value in path.points
-    ]
-    corners = [f"M{PATH_WIDTH * places[0][0]:.1f},{2 + PATH_HEIGHT * places[0][1]:.1f}"]
-    for x, y in places[1:]:
-        corners.append(f"H{PATH_WIDTH * x:.1f}V{2 + PATH_HEIGHT * y:.1f}")
-    line = "".join([*corners, f"H{PATH_WIDTH}"])
+    begin = path.points[0][0]
+    steps = [(spent - begin, value) for spent, _, value in path.points]
+    line = svg_steps(steps, path.spent - begin, (PATH_WIDTH, PATH_HEIGHT))
     return (
-        f'<svg width="{PATH_WIDTH}" height="{PATH_HEIGHT + 4}" role="img" aria-label="best value over time">'
-        f'<path d="{line}" fill="none" stroke="#2f7fd6" stroke-width="1.5"/></svg>'
+        f'<svg width="{PATH_WIDTH}" height="{PATH_HEIGHT}" role="img" aria-label="best value over time">'
+        f'<polyline points="{line}" fill="none" stroke="#2f7fd6" stroke-width="1.5"/></svg>'
     )
 
 

@@ -91,6 +91,25 @@ def sparkline(points: Sequence[tuple[float, float]], end: float, width: int) -> 
     return shown
 
 
+def svg_steps(points: Sequence[tuple[float, float]], end: float, size: tuple[int, int]) -> str:
+    """Return the corners of an SVG polyline of steps from 0 to ``end``, scaled to the full ``size`` in
+    pixels; each (place, value) holds from its place to the next.
+
+    >>> svg_steps([(0.0, 8.0), (1.0, 2.0)], 2.0, (22, 10))
+    '1.0,2.0 11.0,2.0 11.0,8.0 21.0,8.0'
+    """
+    width, height = size
+    low, high = min(value for _, value in points), max(value for _, value in points)
+    scale = (height - 4) / (high - low) if high > low else 0.0
+    corners: list[str] = []
+    before = points[0][1]
+    for place, value in (*points, (end, points[-1][1])):
+        x = 1 + (width - 2) * place / end
+        corners += [f"{x:.1f},{2 + (high - y) * scale:.1f}" for y in dict.fromkeys((before, value))]
+        before = value
+    return " ".join(corners)
+
+
 def _heights(values: Sequence[float]) -> list[int]:
     """Return the height of each value, from 0 to 7."""
     order = sorted(set(values))

@@ -16,14 +16,6 @@ from scrimp.study_log.record import StudyRecord
 from scrimp.study_log.standings import standings
 from scrimp.study_log.trial import STATUSES, Trial
 
-FIXED = ("trial", "status", "best", "last", "budget")
-"""The first columns, which every study has."""
-
-EXTRA = ("front", "feasible", "cost", "attempts", "worker", "note", "error")
-"""Columns that are shown on request; ``error`` also if there is one, and ``front`` with several
-metrics. A parameter, metric or attribute of the same name takes precedence; the errors are then
-called ``failure``."""
-
 COLUMN_GAP = 2
 """Spaces between two columns."""
 
@@ -47,7 +39,7 @@ class TableQuery:
 
     def check(self, record: StudyRecord) -> None:
         """Refuse columns and states that the study does not have."""
-        known = column_names(record)
+        known = column_readers(record)
         for name in (*self.columns, self.sort.removeprefix("-")):
             if name not in known:
                 hint = did_you_mean(name, known) or f"; there are {', '.join(known)}"
@@ -71,24 +63,52 @@ class TextTable:
     messages: str = "error"
 
 
-def column_names(record: StudyRecord) -> tuple[str, ...]:
-    """Return all possible columns of a study: fixed ones, parameters, metrics, attributes, extras."""
-    names = (*FIXED, *_own_names(record), *EXTRA, _messages_name(record))
-    return tuple(dict.fromkeys(names))
+Read = Callable[[Trial], Json]
 
 
-def _own_names(record: StudyRecord) -> dict[str, None]:
-    """Return the parameters, metrics and attributes of a study, in this order."""
+def column_readers(record: StudyRecord) -> dict[str, Read]:
+    """Return all possible columns of a study with how to read them from a trial, None where it has no
+    value: fixed ones, parameters, metrics, attributes, extras."""
+    problem, front = record.problem, {member["trial"] for member in record.front or ()}
     metrics = (name for trial in record.trials if trial.last for name in trial.last.metrics)
     attributes = (name for trial in record.trials for name in trial.user_attrs)
-    problem = record.problem
-    return dict.fromkeys([*problem.space, *problem.metrics, *metrics, *attributes])
+    own = dict.fromkeys([*problem.space, *problem.metrics, *metrics, *attributes])
+    fixed: dict[str, Read] = {
+        "trial": lambda trial: trial.id,
+        "status": lambda trial: trial.status,
+        "best": lambda trial: trial.best,
+        "last": lambda trial: trial.value,
+        "budget": lambda trial: trial.budget,
+    }
+    extra: dict[str, Read] = {
+        "front": lambda trial: ("no", "yes")[trial.id in front],
+        "feasible": lambda trial: ("no", "yes")[trial.last.feasible] if trial.last else None,
+        "cost": lambda trial: trial.cost,
+        "attempts": lambda trial: trial.attempt,
+        "worker": lambda trial: trial.worker or None,
+        "note": lambda trial: trial.note or None,
+        # Under another name if the study has this one.
+        next(name for name in ("error", "failure", "failure message") if name not in own): _error,
+    }
+    found = fixed | {name: _own(name, name in problem.space) for name in own if name not in fixed}
+    return found | {name: read for name, read in extra.items() if name not in found}
 
 
-def _messages_name(record: StudyRecord) -> str:
-    """Return the name of the column of errors: ``error``, unless the study has that name."""
-    own = _own_names(record)
-    return next(name for name in ("error", "failure", "failure message") if name not in own)
+def _own(name: str, parameter: bool) -> Read:
+    if parameter:
+        return lambda trial: trial.config.get(name)
+
+    def metric_or_attribute(trial: Trial) -> Json:
+        if trial.last is not None and name in trial.last.metrics:
+            return trial.last.metrics[name]
+        return trial.user_attrs.get(name)
+
+    return metric_or_attribute
+
+
+def _messages_name(readers: Mapping[str, Read]) -> str:
+    """Return the name of the column of errors."""
+    return next(name for name, read in readers.items() if read is _error)
 
 
 def selected_trials(record: StudyRecord, query: TableQuery) -> list[Trial]:
@@ -97,7 +117,7 @@ def selected_trials(record: StudyRecord, query: TableQuery) -> list[Trial]:
     trials = [trial for trial in record.trials if not query.status or trial.status in query.status]
     name, backwards = query.sort.removeprefix("-"), query.sort.startswith("-")
     by_place = record.problem.several and name == "best"
-    value = _place_reader(record) if by_place else _reader(record, name)
+    value = _place_reader(record) if by_place else column_readers(record)[name]
     sign = record.problem.sign if name in ("best", "last") and not by_place else 1.0
     best = None if record.best is None else record.best["trial"]
 
@@ -118,27 +138,30 @@ def trial_table(record: StudyRecord, query: TableQuery) -> TextTable:
     """Return the table of a query with all its columns; `fitted` drops those without room."""
     matching = selected_trials(record, query)
     shown = matching if query.top is None else matching[: query.top]
-    columns = query.columns or _usual_columns(record, shown)
-    readers = [_reader(record, name) for name in columns]
-    rows = [tuple(printable(number(read(trial), 5)) for read in readers) for trial in shown]
-    messages = _messages_name(record)
+    readers = column_readers(record)
+    messages = _messages_name(readers)
+    columns = query.columns or _usual_columns(record, shown, messages)
+    rows = [
+        tuple(printable(number(readers[name](trial), 5)) for name in columns) for trial in shown
+    ]
     return TextTable(tuple(columns), tuple(rows), len(matching), messages=messages)
 
 
-def _usual_columns(record: StudyRecord, shown: Sequence[Trial]) -> tuple[str, ...]:
+def _usual_columns(record: StudyRecord, shown: Sequence[Trial], messages: str) -> tuple[str, ...]:
     """Return the columns to show by default."""
     problem = record.problem
     # Without budgets, the last value is the best one.
     left_out = ("budget", "last") if problem.budget is None else ()
-    fixed = [name for name in FIXED if name not in left_out]
     if problem.several:
-        fixed = [name for name in fixed if name not in ("best", "last")]
-        fixed += ["front", *problem.metrics]
+        left_out = ("best", "last", *left_out)
+    first = ("trial", "status", "best", "last", "budget")
+    fixed = [name for name in first if name not in left_out]
+    fixed += ["front", *problem.metrics] if problem.several else []
     if problem.constraints:
         fixed.append("feasible")
     searched = problem.space.searched
     metrics = [name for name in problem.constraints if name not in (*fixed, *searched)]
-    failed = [_messages_name(record)] * any(_error(trial) for trial in shown)
+    failed = [messages] * any(_error(trial) for trial in shown)
     return (*fixed, *searched, *metrics, *failed)
 
 
@@ -152,36 +175,6 @@ def _place_reader(record: StudyRecord) -> Callable[[Trial], float | None]:
 def _error(trial: Trial) -> str | None:
     failed = trial.status in ("failed", "stale") and trial.message
     return headline(trial.message)[:200] if failed else None
-
-
-def _reader(record: StudyRecord, name: str) -> Callable[[Trial], Json]:
-    """Return a function that reads a column of a trial; None where the trial has no value."""
-    front = {member["trial"] for member in record.front or ()}
-    fixed: Mapping[str, Callable[[Trial], Json]] = {
-        "trial": lambda trial: trial.id,
-        "status": lambda trial: trial.status,
-        "best": lambda trial: trial.best,
-        "last": lambda trial: trial.value,
-        "budget": lambda trial: trial.budget,
-        "feasible": lambda trial: ("no", "yes")[trial.last.feasible] if trial.last else None,
-        "front": lambda trial: ("no", "yes")[trial.id in front],
-        "cost": lambda trial: trial.cost,
-        "attempts": lambda trial: trial.attempt,
-        "worker": lambda trial: trial.worker or None,
-        "note": lambda trial: trial.note or None,
-        _messages_name(record): _error,
-    }
-    if name in FIXED or (name in fixed and name not in _own_names(record)):
-        return fixed[name]
-    if name in record.problem.space:
-        return lambda trial: trial.config.get(name)
-
-    def metric_or_attribute(trial: Trial) -> Json:
-        if trial.last is not None and name in trial.last.metrics:
-            return trial.last.metrics[name]
-        return trial.user_attrs.get(name)
-
-    return metric_or_attribute
 
 
 def fitted(table: TextTable, width: int) -> TextTable:

@@ -8,7 +8,7 @@ import scrimp
 from scrimp.dashboard.table import Query, table_page
 from scrimp.display.trial_columns import (
     TableQuery,
-    column_names,
+    column_readers,
     fitted,
     padded_lines,
     selected_trials,
@@ -88,7 +88,7 @@ def test_metrics_constraints_and_attributes_are_columns() -> None:
     study.tell(study.ask(), {"error": 0.5, "size": 9.0, "f1": 0.75})
     study.set_user_attr("host", "a100", trial=0)
     study.set_note("odd", trial=0)
-    assert {"size", "f1", "host"} <= set(column_names(StudyRecord.of(study.history)))
+    assert {"size", "f1", "host"} <= set(column_readers(StudyRecord.of(study.history)))
     table = trial_table(StudyRecord.of(study.history), TableQuery())
     assert (
         table.columns == ("trial", "status", "best", "feasible", "x", "size")
