@@ -327,7 +327,7 @@ def _tick_values(parameter: Float | Int) -> list[float]:
     elif parameter.grid is not None and len(parameter.grid) <= 11:
         between = [float(value) for value in parameter.grid]
     elif parameter.step is not None:
-        between = [float(value) for value in parameter.from_units(np.array([0.25, 0.5, 0.75]))]
+        between = np.asarray(parameter.from_units(np.array([0.25, 0.5, 0.75])), float).tolist()
     else:
         between = [low + (high - low) * place / 4 for place in (1, 2, 3)]
         if isinstance(parameter, Int):

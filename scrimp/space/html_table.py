@@ -6,7 +6,7 @@ html_table(["parameter", "range"], [["lr", "1e-05 to 0.1"]])
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from scrimp.space.parameter import Categorical, Constant, Float, Int, Ordinal
+from scrimp.space.parameter import Float, Int
 from scrimp.space.parameter_contract import Parameter
 
 CELL = "text-align:left;padding:2px 12px 2px 0;border:0"
@@ -45,16 +45,9 @@ def space_rows(parameters: Iterable[tuple[str, Parameter]]) -> list[list[str]]:
 
 
 def _range(parameter: Parameter) -> str:
-    match parameter:
-        case Float() | Int():
-            return f"{parameter.low:g} to {parameter.high:g}"
-        case Ordinal():
-            return ", ".join(map(str, parameter.values))
-        case Categorical():
-            return ", ".join(map(str, parameter.choices))
-        case Constant():
-            return str(parameter.value)
-    return str(parameter)
+    if isinstance(parameter, Float | Int):
+        return f"{parameter.low:g} to {parameter.high:g}"
+    return ", ".join(map(str, parameter.grid or ()))
 
 
 def _remarks(parameter: Parameter) -> str:

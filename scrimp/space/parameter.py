@@ -27,13 +27,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Self, overload
+from typing import ClassVar, Self, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.checks import is_finite, nearest_name
-from scrimp.errors import SpaceError
+from scrimp.errors import ConfigError, SpaceError
 from scrimp.json_values import JsonObject, Scalar
 from scrimp.space.parameter_contract import (
     Parameter,
@@ -112,12 +112,12 @@ def count_steps(low: float, high: float, step: float) -> tuple[int, bool]:
     return (nearest if exact else math.floor(ratio)) + 1, exact
 
 
-def checked_step(low: float, high: float, log: bool, label: str, step: object) -> tuple[float, int]:
-    """Return the step in its normal form, and how many numbers it gives from ``low`` to ``high`` (both
-    int, or both float); raise `SpaceError` for an illegal step.
-
-    If ``high`` is not one of the numbers, the last one before it counts, and a warning says so.
-    """
+def checked_step(
+    low: float, high: float, log: bool, label: str, step: object
+) -> tuple[float, float]:
+    """Return the step in its normal form, and the last number that it gives from ``low`` to ``high``
+    (both int, or both float), with a warning if that is not ``high``; raise `SpaceError` for an
+    illegal step."""
     number, whole = plain(step), isinstance(low, int)
     if not is_finite(number) or number <= 0 or (whole and number != int(number)):
         raise SpaceError(
@@ -140,21 +140,14 @@ def checked_step(low: float, high: float, log: bool, label: str, step: object) -
             f"{label} is {number!r}, too small for {low!r} to {high!r}; make it larger or leave"
             " it out"
         )
+    last = low + (count - 1) * number if whole else Steps(low, number, count)[-1]
     if not exact:
-        last = low + (count - 1) * number if whole else Steps(low, number, count)[-1]
         warnings.warn(
             f"high is {high!r}, which is not a whole number of steps of {number!r} from {low!r}; it"
             f" becomes {last!r}",
             stacklevel=5,
         )
-    return number, count
-
-
-def step_units(
-    numbers: Sequence[Scalar], low: float, step: float, count: int
-) -> NDArray[np.float64]:
-    """Map numbers to the unit interval: low + i step to the middle of part i of ``count``."""
-    return ((np.asarray(numbers, dtype=float) - low) / step + 0.5) / count
+    return number, last
 
 
 def step_places(units: NDArray[np.float64], count: int) -> list[int]:
@@ -164,36 +157,73 @@ def step_places(units: NDArray[np.float64], count: int) -> list[int]:
     return parts.astype(np.int64).tolist()  # type: ignore[no-any-return]
 
 
-def _scale(parameter: "Float | Int", low: float, high: float) -> tuple[float, float]:
-    """Return the values at 0 and 1 of the unit interval, as logarithms if the parameter is logarithmic."""
-    return (math.log(low), math.log(high)) if parameter.log else (low, high)
+class _Number(Parameter):
+    """The common part of `Float` and `Int`: a range with a scale and steps. ``_whole``: its values are
+    whole numbers, and the ends of the unit interval lie 1/2 outside the bounds."""
 
+    low: float
+    high: float
+    log: bool
+    step: float | None
+    _whole: ClassVar[bool]
 
-def _units(
-    parameter: "Float | Int", values: Sequence[Scalar], margin: float
-) -> NDArray[np.float64]:
-    """Map numbers to the unit interval (n,), whose ends lie ``margin`` outside the bounds."""
-    if parameter.step is not None:
-        return step_units(values, parameter.low, parameter.step, len(parameter.grid or ()))
-    lower, upper = _scale(parameter, parameter.low - margin, parameter.high + margin)
-    numbers = np.asarray(values, dtype=float)
-    return ((np.log(numbers) if parameter.log else numbers) - lower) / (upper - lower)
+    def __post_init__(self) -> None:
+        low, high, step = self._bound("low", self.low), self._bound("high", self.high), self.step
+        if not isinstance(self.log, bool):
+            raise self._wrong(f"log is {self.log!r}; it must be True or False")
+        if low >= high:
+            raise self._wrong(
+                f"low is {low!r} and high is {high!r}; low must be below high (Constant holds a single"
+                " value)"
+            )
+        if self.log and low <= 0:
+            raise self._wrong(f"low is {low!r}; with log=True it must be above 0")
+        lower, upper = (math.log(low), math.log(high)) if self.log else (low, high)
+        if not 0 < upper - lower < math.inf:
+            raise self._wrong(
+                f"low {low!r} and high {high!r} are too close or too far apart for double precision"
+            )
+        if step is not None:
+            step, high = self._legal(partial(checked_step, low, high, self.log), "step", step)
+        self._settle(low=low, high=high, step=None if self._whole and step == 1 else step)
 
+    @abstractmethod
+    def _bound(self, label: str, given: object) -> float:
+        """Return a legal bound, or raise `SpaceError`."""
 
-def _check_range(parameter: "Float | Int", low: float, high: float) -> None:
-    if not isinstance(parameter.log, bool):
-        raise parameter._wrong(f"log is {parameter.log!r}; it must be True or False")
-    if low >= high:
-        raise parameter._wrong(
-            f"low is {low!r} and high is {high!r}; low must be below high (Constant holds a single"
-            " value)"
-        )
-    if parameter.log and low <= 0:
-        raise parameter._wrong(f"low is {low!r}; with log=True it must be above 0")
+    @property
+    def _ends(self) -> tuple[float, float]:
+        """The numbers at 0 and 1 of the unit interval, as logarithms if it is logarithmic."""
+        margin = 0.5 if self._whole else 0.0
+        low, high = self.low - margin, self.high + margin
+        return (math.log(low), math.log(high)) if self.log else (low, high)
+
+    def to_units(self, values: Sequence[Scalar]) -> NDArray[np.float64]:
+        numbers = np.asarray(values, dtype=float)
+        if self.step is not None:
+            return ((numbers - self.low) / self.step + 0.5) / len(self.grid or ())
+        lower, upper = self._ends
+        return ((np.log(numbers) if self.log else numbers) - lower) / (upper - lower)
+
+    def from_units(self, units: NDArray[np.float64]) -> Sequence[Scalar]:
+        if self.step is not None and self.grid is not None:
+            return [self.grid[place] for place in step_places(units, len(self.grid))]
+        lower, upper = self._ends
+        places = np.asarray(units, dtype=float)
+        numbers = lower + places * (upper - lower)
+        numbers = np.exp(numbers) if self.log else numbers
+        found = np.clip(np.rint(numbers) if self._whole else numbers, self.low, self.high)
+        # The ends exactly, despite rounding.
+        found[places <= 0], found[places >= 1] = self.low, self.high
+        return found.astype(np.int64 if self._whole else np.float64).tolist()  # type: ignore[no-any-return]
+
+    def _illegal(self, name: str, value: object, kind: str = "") -> ConfigError:
+        steps = "" if self.step is None else f" in steps of {self.step!r}"
+        return illegal(name, value, f"{kind}from {self.low!r} to {self.high!r}{steps}")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Float(Parameter):
+class Float(_Number):
     """A real number in a range.
 
     Args:
@@ -214,25 +244,13 @@ class Float(Parameter):
     log: bool = field(default=False, kw_only=True)
     step: float | None = field(default=None, kw_only=True)
 
-    def __post_init__(self) -> None:
-        low, high = self._finite("low", self.low), self._finite("high", self.high)
-        _check_range(self, low, high)
-        lower, upper = _scale(self, low, high)
-        if not 0 < upper - lower < math.inf:
-            raise self._wrong(
-                f"low {low!r} and high {high!r} are too close or too far apart for double precision"
-            )
-        low, high, step = float(low), float(high), self.step
-        if step is not None:
-            step, count = self._legal(partial(checked_step, low, high, self.log), "step", step)
-            high = Steps(low, step, count)[-1]
-        self._settle(low=low, high=high, step=step)
+    _whole = False
 
-    def _finite(self, label: str, given: object) -> float:
+    def _bound(self, label: str, given: object) -> float:
         bound = plain(given)
         if not is_finite(bound):
             raise self._wrong(f"{label} is {bound!r}; it must be a finite number")
-        return bound
+        return float(bound)
 
     @cached_property
     def grid(self) -> Steps | None:
@@ -243,10 +261,10 @@ class Float(Parameter):
     def validate(self, name: str, value: object) -> float:
         number = plain(value)
         if not is_finite(number):
-            raise illegal(name, value, f"a finite number {_within(self)}")
+            raise self._illegal(name, value, "a finite number ")
         found = self._inside(value, number) if self.grid is None else self.grid.nearest(number)
         if found is None:
-            raise illegal(name, number, _within(self))
+            raise self._illegal(name, number)
         return found
 
     def _inside(self, value: object, number: float) -> float | None:
@@ -258,23 +276,9 @@ class Float(Parameter):
         rounding = ROUNDING_STEPS * float(np.finfo(kind).eps) * max(abs(self.low), abs(self.high))
         return clipped if abs(number - clipped) <= rounding else None
 
-    def to_units(self, values: Sequence[Scalar]) -> NDArray[np.float64]:
-        return _units(self, values, 0.0)
-
-    def from_units(self, units: NDArray[np.float64]) -> list[float]:
-        if self.grid is not None:
-            return [self.grid[place] for place in step_places(units, len(self.grid))]
-        lower, upper = _scale(self, self.low, self.high)
-        places = np.asarray(units, dtype=float)
-        numbers = lower + places * (upper - lower)
-        numbers = np.clip(np.exp(numbers) if self.log else numbers, self.low, self.high)
-        # The ends exactly, despite rounding.
-        numbers[places <= 0], numbers[places >= 1] = self.low, self.high
-        return numbers.tolist()  # type: ignore[no-any-return]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Int(Parameter):
+class Int(_Number):
     """A whole number in a range.
 
     Args:
@@ -295,17 +299,9 @@ class Int(Parameter):
     log: bool = field(default=False, kw_only=True)
     step: int | None = field(default=None, kw_only=True)
 
-    def __post_init__(self) -> None:
-        low, high = self._whole("low", self.low), self._whole("high", self.high)
-        _check_range(self, low, high)
-        step = self.step
-        if step is not None:
-            number, count = self._legal(partial(checked_step, low, high, self.log), "step", step)
-            step = int(number)
-            high = low + (count - 1) * step
-        self._settle(low=low, high=high, step=None if step == 1 else step)
+    _whole = True
 
-    def _whole(self, label: str, given: object) -> int:
+    def _bound(self, label: str, given: object) -> int:
         bound = plain(given)
         if not is_finite(bound) or bound != int(bound):
             raise self._wrong(f"{label} is {bound!r}; it must be a whole number")
@@ -322,26 +318,10 @@ class Int(Parameter):
     def validate(self, name: str, value: object) -> int:
         number = plain(value)
         if not is_finite(number) or number != int(number):
-            raise illegal(name, value, f"a whole number {_within(self)}")
+            raise self._illegal(name, value, "a whole number ")
         if int(number) not in self.grid:
-            raise illegal(name, number, _within(self))
+            raise self._illegal(name, number)
         return int(number)
-
-    def to_units(self, values: Sequence[Scalar]) -> NDArray[np.float64]:
-        return _units(self, values, 0.5)
-
-    def from_units(self, units: NDArray[np.float64]) -> list[int]:
-        if self.step is not None:
-            return [self.grid[place] for place in step_places(units, len(self.grid))]
-        lower, upper = _scale(self, self.low - 0.5, self.high + 0.5)
-        numbers = lower + np.asarray(units, dtype=float) * (upper - lower)
-        whole = np.clip(np.rint(np.exp(numbers) if self.log else numbers), self.low, self.high)
-        return whole.astype(np.int64).tolist()  # type: ignore[no-any-return]
-
-
-def _within(parameter: Float | Int) -> str:
-    steps = "" if parameter.step is None else f" in steps of {parameter.step!r}"
-    return f"from {parameter.low!r} to {parameter.high!r}{steps}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -356,14 +336,24 @@ class _Listed(Parameter):
             )
         return super().__new__(cls)
 
-    @property
-    @abstractmethod
-    def grid(self) -> Sequence[Scalar]: ...
+    def __post_init__(self) -> None:
+        name = fields(self)[-1].name
+        self._settle(**{name: self._legal(distinct, name, getattr(self, name))})
 
     @cached_property
-    @abstractmethod
+    def grid(self) -> tuple[Scalar, ...]:
+        return tuple(getattr(self, fields(self)[-1].name))
+
+    @cached_property
     def _places(self) -> dict[object, float]:
         """The place of each value in the unit interval, by identity."""
+        count = len(self.grid)
+        return {identity(value): self._place(i, count) for i, value in enumerate(self.grid)}
+
+    @staticmethod
+    @abstractmethod
+    def _place(index: int, count: int) -> float:
+        """Return the place of one of ``count`` values in the unit interval."""
 
     def validate(self, name: str, value: object) -> Scalar:
         return one_of(name, value, self.grid, self._places)
@@ -391,17 +381,9 @@ class Ordinal(_Listed):
 
     values: Sequence[Scalar]
 
-    def __post_init__(self) -> None:
-        self._settle(values=self._legal(distinct, "values", self.values))
-
-    @property
-    def grid(self) -> Sequence[Scalar]:
-        return self.values
-
-    @cached_property
-    def _places(self) -> dict[object, float]:
-        count = len(self.values)
-        return {identity(value): (i + 0.5) / count for i, value in enumerate(self.values)}
+    @staticmethod
+    def _place(index: int, count: int) -> float:
+        return (index + 0.5) / count
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -420,17 +402,9 @@ class Categorical(_Listed):
 
     choices: Sequence[Scalar]
 
-    def __post_init__(self) -> None:
-        self._settle(choices=self._legal(distinct, "choices", self.choices))
-
-    @property
-    def grid(self) -> Sequence[Scalar]:
-        return self.choices
-
-    @cached_property
-    def _places(self) -> dict[object, float]:
-        last = max(len(self.choices) - 1, 1)
-        return {identity(value): i / last for i, value in enumerate(self.choices)}
+    @staticmethod
+    def _place(index: int, count: int) -> float:
+        return index / max(count - 1, 1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -511,14 +485,9 @@ def parameter_from_json(name: str, record: JsonObject) -> Parameter:
     settings = {key: value for key, value in record.items() if key != "type"}
     legal = [item.name for item in fields(kind)]
     needed = [item.name for item in fields(kind) if not item.kw_only]
-    problems = [
-        *(
-            f"has the unknown setting {key!r}{_aside(key, legal)}"
-            for key in settings
-            if key not in legal
-        ),
-        *(f"lacks {key!r}" for key in needed if key not in settings),
-    ]
+    unknown = [key for key in settings if key not in legal]
+    problems = [f"has the unknown setting {key!r}{_aside(key, legal)}" for key in unknown]
+    problems += [f"lacks {key!r}" for key in needed if key not in settings]
     if problems:
         raise SpaceError(
             f"parameter {name!r} {problems[0]}; the settings of {record['type']!r} are"
