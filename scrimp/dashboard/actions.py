@@ -82,7 +82,7 @@ def enqueue(study: Study, form: Form) -> str:
 
 
 @_action("/tell")
-def tell(study: Study, form: Form) -> str:
+def record_result(study: Study, form: Form) -> str:
     """Record the result of a trial: a value of each metric, or a failure."""
     number = _trial(form.get("number", ""))
     if form.get("state") == "failed":

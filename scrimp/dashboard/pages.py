@@ -24,7 +24,6 @@ from scrimp.dashboard.views import (
     held_trials,
     latest_activity,
     rank_words,
-    rung_rows,
     start_words,
     svg_sparkline,
     trial_log,
@@ -33,7 +32,7 @@ from scrimp.dashboard.views import (
 from scrimp.errors import ScrimpError, StorageError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.explain.reasons import explain
-from scrimp.plots.learning_curves import reported_metrics
+from scrimp.plots.learning_curves import reported_metrics, rung_counts
 from scrimp.plots.parameters import MAX_PANELS, pair_of
 from scrimp.plots.style import is_numeric
 from scrimp.space.space import Space
@@ -150,13 +149,15 @@ def _standing(study: Study, storage: Storage) -> dict[str, object]:
     """Return the template values that describe the state of a study in a storage."""
     record = current_record(study)
     history = record.history
+    budgeted = history.problem.budget is not None
+    staged = budgeted and not history.is_selection
     return {
         "summary": record,
         "running": held_trials(history),
-        "rungs": rung_rows(history),
+        "rungs": rung_counts(history) if staged else [],
         "latest": history.remember("activity", lambda: latest_activity(history)),
         "answer": answer_of(history),
-        "budgeted": history.problem.budget is not None,
+        "budgeted": budgeted,
         "now": wall_clock(),
         "unit": record.unit,
         "thing": "cell" if history.is_selection else "trial",

@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from scrimp.dashboard.book import mark, whole
 from scrimp.json_values import Json
-from scrimp.plots.learning_curves import reported_metrics
-from scrimp.study_log.events import Annotated, Event
-from scrimp.study_log.fold import Fold
+from scrimp.plots.learning_curves import NamesSoFar, reported_metrics
 from scrimp.study_log.history import History
 from scrimp.study_log.ordered_trials import ordered_trials
-from scrimp.study_log.problem import Problem
 from scrimp.study_log.record import StudyRecord
 from scrimp.study_log.trial import STATUSES, Trial
 
@@ -49,7 +46,7 @@ COLUMNS: Mapping[str, Read] = {
     "budget": lambda trial: trial.budget,
     "worker": lambda trial: trial.worker,
     "message": lambda trial: trial.message,
-    "seconds": lambda trial: _seconds(trial),
+    "seconds": lambda t: None if t.started is None or t.ended is None else t.ended - t.started,
     "violation": lambda trial: None if trial.last is None else trial.last.violation,
     "feasible": lambda trial: _feasible(trial),
 }
@@ -175,7 +172,7 @@ def readers_of(history: History) -> dict[str, Read]:
     """Return how to read each name from a trial; names of the study take precedence over
     columns."""
     problem, front = history.problem, _front(history)
-    attributes = history.derive(_AttributeNames())
+    attributes = history.derive(NamesSoFar())[1]
     metrics = dict.fromkeys([*problem.metrics, *reported_metrics(history)])
     readers: list[Mapping[str, Read]] = [
         _named(problem.space, lambda trial: trial.config),
@@ -204,22 +201,6 @@ def _front(history: History) -> frozenset[int]:
     return frozenset(trial.id for trial, _ in history.front)
 
 
-@dataclass(frozen=True)
-class _AttributeNames(Fold[dict[str, None]]):
-    """The names of the attributes that trials were given so far, in order."""
-
-    kinds = (Annotated,)
-
-    def begin(self, problem: Problem) -> dict[str, None]:
-        return {}
-
-    def step(
-        self, state: dict[str, None], event: Event, before: Trial | None, trial: Trial | None
-    ) -> None:
-        if isinstance(event, Annotated) and event.trial is not None:
-            state.update(dict.fromkeys(event.attributes))
-
-
 def _number(text: str) -> float | None:
     try:
         number = float(text)
@@ -231,10 +212,6 @@ def _number(text: str) -> float | None:
 def _unquoted(text: str) -> str:
     quoted = text.startswith('"') and text.endswith('"')
     return re.sub(r"\\(.)", r"\1", text[1:-1]) if quoted else text
-
-
-def _seconds(trial: Trial) -> float | None:
-    return None if trial.started is None or trial.ended is None else trial.ended - trial.started
 
 
 def _feasible(trial: Trial) -> str | None:

@@ -10,7 +10,7 @@ from scrimp.display.study_words import values_words
 from scrimp.errors import StorageError
 from scrimp.executors.clock import wall_clock
 from scrimp.explain.front_words import front_headline
-from scrimp.plots.learning_curves import reported_metrics, rung_counts
+from scrimp.plots.learning_curves import reported_metrics
 from scrimp.plots.style import metric_sign
 from scrimp.space.parameter import Constant, Float, Int
 from scrimp.storage.durable_files import open_plain
@@ -68,12 +68,6 @@ def answer_of(history: History) -> "Recommendation | None":
 def held_trials(history: History) -> list[Trial]:
     """Return the trials that workers hold: those that run, and those whose worker is gone."""
     return sorted(history.with_status("running", "stale"), key=lambda trial: trial.id)
-
-
-def rung_rows(history: History) -> list[dict[str, float]]:
-    """Return the number of trials at each rung; empty without budgets, and for selections."""
-    staged = history.problem.budget is not None and not history.is_selection
-    return rung_counts(history) if staged else []
 
 
 @dataclass(frozen=True)

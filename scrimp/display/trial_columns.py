@@ -4,7 +4,7 @@ table = trial_table(record, TableQuery(top=10, sort="best"))
 fitted(table, width=80)             # one line per trial; .left_out names the columns without room
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from scrimp.checks import did_you_mean
@@ -106,11 +106,6 @@ def _own(name: str, parameter: bool) -> Read:
     return metric_or_attribute
 
 
-def _messages_name(readers: Mapping[str, Read]) -> str:
-    """Return the name of the column of errors."""
-    return next(name for name, read in readers.items() if read is _error)
-
-
 def selected_trials(record: StudyRecord, query: TableQuery) -> list[Trial]:
     """Return all matching trials, sorted; those without a value come last."""
     query.check(record)
@@ -139,7 +134,7 @@ def trial_table(record: StudyRecord, query: TableQuery) -> TextTable:
     matching = selected_trials(record, query)
     shown = matching if query.top is None else matching[: query.top]
     readers = column_readers(record)
-    messages = _messages_name(readers)
+    messages = next(name for name, read in readers.items() if read is _error)
     columns = query.columns or _usual_columns(record, shown, messages)
     rows = [
         tuple(printable(number(readers[name](trial), 5)) for name in columns) for trial in shown

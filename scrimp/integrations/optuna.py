@@ -228,7 +228,8 @@ class _Mirror:
                 continue
             config = self._config(trial)
             if trial.number in self.open:
-                if trial.state.is_finished() and config != self._suggested(trial.number):
+                suggested = self.study.history.trials[self.open[trial.number]].config
+                if trial.state.is_finished() and config != suggested:
                     return False
             elif config is None or not self._take_in(trial.number, config):
                 # Nothing can be learned from this trial in this space.
@@ -277,9 +278,6 @@ class _Mirror:
             return self.study.space.validate(config)
         except ConfigError:
             return None
-
-    def _suggested(self, number: int) -> Config:
-        return dict(self.study.history.trials[self.open[number]].config)
 
     def _take_in(self, number: int, config: Config) -> bool:
         """Add a trial that was not suggested here; return False for a repeated configuration."""

@@ -18,7 +18,7 @@ from scrimp.plots import style
 from scrimp.plots.style import figure, trace, unmarked
 from scrimp.study.study import Study
 from scrimp.study_log.constraints import AtLeast, AtMost, Constraint
-from scrimp.study_log.events import BudgetGranted, Event, Reported
+from scrimp.study_log.events import Annotated, BudgetGranted, Event, Reported
 from scrimp.study_log.fold import Fold
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Problem
@@ -206,7 +206,11 @@ def rungs(study: Study) -> Figure:
         group = [trial for trial in shown if trial.status == status and trial.started is not None]
         if not group:
             continue
-        lines = [_line(trial, began) for trial in group]
+        lines = [
+            [((trial.started or began) - began, 0.0)]
+            + [(point.time - began, point.step) for point in trial.curve]
+            for trial in group
+        ]
         # None between two trials ends the line of the first.
         joined = [point for line in lines for point in (*line, (None, None))]
         thin = {"line": {"color": style.STATUS[status], "width": 1}, "hoverinfo": "skip"}
@@ -232,12 +236,6 @@ def rungs(study: Study) -> Figure:
     part = "" if len(shown) == count else f", {len(shown)} of {count} trials shown"
     words = f"{reached or 'No trial has started'}{part}."
     return figure(picture, "Rungs over time", words)
-
-
-def _line(trial: Trial, began: float) -> list[tuple[float, float]]:
-    """Return (time, step) of a trial that was started, from its start through its reports."""
-    start = ((trial.started or began) - began, 0.0)
-    return [start, *((point.time - began, point.step) for point in trial.curve)]
 
 
 def _apart(levels: Sequence[float]) -> list[float]:
@@ -324,23 +322,31 @@ def metrics(
 
 def reported_metrics(history: History) -> list[str]:
     """Return the names of all reported metrics, the study's own first."""
-    return list(dict.fromkeys([history.problem.metric, *history.derive(_MetricNames())]))
+    return list(dict.fromkeys([history.problem.metric, *history.derive(NamesSoFar())[0]]))
+
+
+Names = dict[str, None]
 
 
 @dataclass(frozen=True)
-class _MetricNames(Fold[dict[str, None]]):
-    """The names of the metrics reported so far, in order."""
+class NamesSoFar(Fold[tuple[Names, Names]]):
+    """The names of the metrics reported and of the attributes given to trials so far, in order."""
 
-    kinds = (Reported,)
+    kinds = (Reported, Annotated)
 
-    def begin(self, problem: Problem) -> dict[str, None]:
-        return {}
+    def begin(self, problem: Problem) -> tuple[Names, Names]:
+        """Return no names."""
+        return {}, {}
 
     def step(
-        self, state: dict[str, None], event: Event, before: Trial | None, trial: Trial | None
+        self, state: tuple[Names, Names], event: Event, before: Trial | None, trial: Trial | None
     ) -> None:
-        if isinstance(event, Reported) and not event.metrics.keys() <= state.keys():
-            state.update(dict.fromkeys(event.metrics))
+        """Add the names of one event."""
+        metrics, attributes = state
+        if isinstance(event, Reported) and not event.metrics.keys() <= metrics.keys():
+            metrics.update(dict.fromkeys(event.metrics))
+        elif isinstance(event, Annotated) and event.trial is not None:
+            attributes.update(dict.fromkeys(event.attributes))
 
 
 def check_metric(history: History, metric: str | None) -> str:

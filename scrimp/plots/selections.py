@@ -244,7 +244,8 @@ def selection_correlations(selection: Selection, kernel: bool = False) -> Figure
     ``kernel=True`` shows the fitted covariance alone, which for ``ei-icm`` is its K_t.
     """
     matrix = selection.task_correlations(kernel=kernel)
-    order = _together(matrix)
+    # By the first eigenvector, similar tasks are next to each other.
+    order = np.argsort(np.linalg.eigh(matrix)[1][:, -1], kind="stable").tolist()
     names = [unmarked(selection.tasks[place]) for place in order]
     shown = matrix[np.ix_(order, order)]
     picture = Figure(
@@ -279,12 +280,6 @@ def _extremes(matrix: Array, names: list[str]) -> str:
         for place in (np.argmax(values), np.argmin(values))
     )
     return f"; highest for {highest}, lowest for {lowest}"
-
-
-def _together(matrix: Array) -> list[int]:
-    """Return an order with similar tasks next to each other: by the first eigenvector."""
-    _, vectors = np.linalg.eigh(matrix)
-    return [int(place) for place in np.argsort(vectors[:, -1], kind="stable")]
 
 
 RACE_TICKS = [digit * 10**power for power in range(5) for digit in (1, 2, 5)]

@@ -150,13 +150,6 @@ def checked_step(
     return number, last
 
 
-def step_places(units: NDArray[np.float64], count: int) -> list[int]:
-    """Return the index of the part, of ``count`` equal parts of the unit interval, that contains each
-    place (n,); places outside are clipped."""
-    parts = np.clip(np.floor(np.asarray(units, dtype=float) * count), 0, count - 1)
-    return parts.astype(np.int64).tolist()  # type: ignore[no-any-return]
-
-
 class _Number(Parameter):
     """The common part of `Float` and `Int`: a range with a scale and steps. ``_whole``: its values are
     whole numbers, and the ends of the unit interval lie 1/2 outside the bounds."""
@@ -206,10 +199,12 @@ class _Number(Parameter):
         return ((np.log(numbers) if self.log else numbers) - lower) / (upper - lower)
 
     def from_units(self, units: NDArray[np.float64]) -> Sequence[Scalar]:
-        if self.step is not None and self.grid is not None:
-            return [self.grid[place] for place in step_places(units, len(self.grid))]
-        lower, upper = self._ends
         places = np.asarray(units, dtype=float)
+        if self.step is not None and self.grid is not None:
+            count = len(self.grid)
+            parts = np.clip(np.floor(places * count), 0, count - 1)
+            return [self.grid[part] for part in parts.astype(np.int64).tolist()]
+        lower, upper = self._ends
         numbers = lower + places * (upper - lower)
         numbers = np.exp(numbers) if self.log else numbers
         found = np.clip(np.rint(numbers) if self._whole else numbers, self.low, self.high)

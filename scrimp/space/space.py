@@ -230,18 +230,15 @@ class Space(Mapping[str, Parameter]):
             for name, parameter in names.items()
         ]
         full = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-        return [self._existing(config) for config in full] if self._conditions.allowed else full
+        for config in full if self._conditions.allowed else ():
+            for name in self._conditions.order:
+                if name in self._conditions.allowed and not self._conditions.exists(name, config):
+                    del config[name]
+        return full
 
     @cached_property
     def _axis(self) -> dict[str, int]:
         return {name: column for column, name in enumerate(self.searched)}
-
-    def _existing(self, full: Config) -> Config:
-        """Remove the parameters that do not exist from ``full``, in place."""
-        for name in self._conditions.order:
-            if name in self._conditions.allowed and not self._conditions.exists(name, full):
-                del full[name]
-        return full
 
     def to_json(self) -> dict[str, Json]:
         """Return a plain JSON form; `from_json` restores it."""

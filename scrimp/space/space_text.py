@@ -66,7 +66,9 @@ def _record(match: re.Match[str]) -> dict[str, Json]:
         )
     record: dict[str, Json] = {"type": kind}
     values = []
-    for part in filter(None, (part.strip() for part in _split(match["inside"]))):
+    # Split at commas outside quotes.
+    parts = re.findall(r"""(?:[^,"']|"[^"]*"|'[^']*')+""", match["inside"])
+    for part in filter(None, map(str.strip, parts)):
         key, equals, value = part.partition("=")
         if part == "log":
             record["log"] = True
@@ -95,11 +97,6 @@ def _condition(name: str, text: str) -> dict[str, Json]:
         )
     several = [read_scalar(value.strip()) for value in values.split("|")]
     return {parent.strip(): several if len(several) > 1 else several[0]}
-
-
-def _split(text: str) -> list[str]:
-    """Split at commas outside quotes."""
-    return re.findall(r"""(?:[^,"']|"[^"]*"|'[^']*')+""", text)
 
 
 def read_scalar(text: str) -> Scalar:
