@@ -34,8 +34,7 @@ from numpy.typing import NDArray
 
 from scrimp.encoding.encoding import Encoding
 from scrimp.study_log.constraints import Constraint
-from scrimp.study_log.events import Event, StudyChanged
-from scrimp.study_log.fold import Fold
+from scrimp.study_log.fold import Cache, Kept
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Problem
 from scrimp.study_log.trial import Observation, Trial
@@ -45,6 +44,8 @@ Mask = NDArray[np.bool_]
 Rows = list[tuple[float, Observation]]
 Seen = tuple[Trial, float, Observation | None]
 """A row: its trial, its budget, and its report; None for a failure."""
+TrialRows = tuple[Trial, list[Seen], float | None]
+"""A trial with its rows, and the budget at which it will report next; None if it will not."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,8 @@ def training_data(history: History, encoding: Encoding, rule: BudgetRule | None 
     rule = LastReport() if rule is None else rule
     encoded = encoded_trials(history, encoding)
     # The rows of each trial are kept until the trial changes: a decision costs what is new.
-    kept = history.derive(_TrialRows(rule))
+    cache: Kept[dict[int, TrialRows]] = history.derive(Cache(dict, rule))
+    kept = cache.value
     seen: list[Seen] = []
     pending: list[tuple[int, float]] = []
     finite = False
@@ -189,7 +191,7 @@ def training_data(history: History, encoding: Encoding, rule: BudgetRule | None 
         if not encoded[1][trial.id]:
             continue
         if trial.id not in kept or kept[trial.id][0] is not trial:
-            kept[trial.id] = (trial, *_rows_of(trial, rule))
+            kept[trial.id] = _rows_of(trial, rule)
         _, own, awaited = kept[trial.id]
         seen += own
         finite = finite or (bool(own) and own[0][2] is not None)
@@ -198,38 +200,21 @@ def training_data(history: History, encoding: Encoding, rule: BudgetRule | None 
     return _training(history.problem, encoded, seen if finite else [], pending)
 
 
-def _rows_of(trial: Trial, rule: BudgetRule) -> tuple[list[Seen], float | None]:
-    """Return the rows of a trial, and the budget at which it will report next, None if it will not."""
+def _rows_of(trial: Trial, rule: BudgetRule) -> TrialRows:
     failed = has_failed(trial)
     own = rule.observed(trial, failed)
-    seen: list[Seen] = []
-    for budget, point in own:
-        seen.append((trial, budget, point))
+    seen: list[Seen] = [(trial, budget, point) for budget, point in own]
     awaited = rule.awaited(trial, own)
     if failed:
-        return (seen if awaited is None else [*seen, (trial, awaited, None)]), None
+        return trial, seen if awaited is None else [*seen, (trial, awaited, None)], None
     if trial.status != "running" or awaited is None or awaited > max(trial.granted, trial.budget):
         awaited = None
-    return seen, awaited
+    return trial, seen, awaited
 
 
 def has_failed(trial: Trial) -> bool:
     """Return True if the trial failed, or completed without a finite loss."""
     return trial.status == "failed" or (trial.status == "completed" and trial.loss is None)
-
-
-@dataclass(frozen=True)
-class _TrialRows(Fold[dict[int, tuple[Trial, list[Seen], float | None]]]):
-    """The rows of each trial under ``rule``, filled by `training_data`."""
-
-    rule: BudgetRule
-    kinds = ()
-
-    def begin(self, problem: Problem) -> dict[int, tuple[Trial, list[Seen], float | None]]:
-        return {}
-
-    def step(self, state: object, event: Event, before: Trial | None, trial: Trial | None) -> None:
-        """Do nothing: `training_data` notices which trials have changed."""
 
 
 # --- rows to arrays -------------------------------------------------------------------------------
@@ -297,37 +282,17 @@ def _log_cost(seen: Sequence[Seen]) -> Array:
     return np.log(np.where(costs > 0, costs, math.nan))
 
 
-class _Encoded:
-    """Encoded configurations of the first trials, and a mask of the usable ones. Both are replaced
-    at once, because pages read them from several threads."""
-
-    def __init__(self) -> None:
-        self.known: tuple[Array, Mask] | None = None
-
-
-@dataclass(frozen=True)
-class _EncodedTrials(Fold[_Encoded]):
-    """Encoded trials, filled by `encoded_trials` and cleared when the study changes."""
-
-    encoding: Encoding
-    kinds = (StudyChanged,)
-
-    def begin(self, problem: Problem) -> _Encoded:
-        return _Encoded()
-
-    def step(
-        self, state: _Encoded, event: Event, before: Trial | None, trial: Trial | None
-    ) -> None:
-        if isinstance(event, StudyChanged) and event.problem is not None:
-            state.known = None
+def _nothing() -> tuple[Array, Mask] | None:
+    return None
 
 
 def encoded_trials(history: History, encoding: Encoding) -> tuple[Array, Mask]:
     """Return the configurations of all trials as rows (k, d), and a mask (k,) of those that fit the
     space; other rows are NaN. Each trial is encoded once."""
-    state = history.derive(_EncodedTrials(encoding))
+    kept: Kept[tuple[Array, Mask] | None] = history.derive(Cache(_nothing, encoding))
     nothing = np.zeros((0, encoding.dimension)), np.zeros(0, dtype=bool)
-    rows, usable = state.known or nothing
+    # Both are replaced at once, because pages read them from several threads.
+    rows, usable = kept.value or nothing
     fitting, fits = [], []
     for trial in history.trials[len(rows) :]:
         fits.append(encoding.space.contains(trial.config))
@@ -338,5 +303,5 @@ def encoded_trials(history: History, encoding: Encoding) -> tuple[Array, Mask]:
         more[fits] = encoding.encode(fitting)
         rows, usable = np.vstack([rows, more]), np.concatenate([usable, np.array(fits)])
         rows.setflags(write=False)
-        state.known = rows, usable
+        kept.value = rows, usable
     return rows, usable

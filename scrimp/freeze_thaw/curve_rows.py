@@ -20,11 +20,9 @@ a retried trial loses rows.
 """
 
 import math
-import threading
 from bisect import bisect_right, insort
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, NamedTuple, TypeVar
+from typing import NamedTuple
 
 from scrimp.freeze_thaw.freeze_thaw_numbers import NUMBERS
 from scrimp.schedulers.rungs import Levels
@@ -280,41 +278,3 @@ class CurveTable(Fold[RowList]):
             state.forget_failure(trial)
         if trial.status != before.status or trial.status == "paused":
             state.change_status(trial)
-
-
-K = TypeVar("K")
-
-
-class Kept(Generic[K]):
-    """A ``value`` kept between decisions, with a ``lock``: pages forecast from several threads."""
-
-    def __init__(self, make: Callable[[], K]) -> None:
-        self.lock, self.make, self.value = threading.Lock(), make, make()
-
-    def clear(self) -> None:
-        """Begin again with an empty value."""
-        self.value = self.make()
-
-
-@dataclass(frozen=True)
-class CurveRowCache(Fold[Kept[K]]):
-    """A cache of what ``make`` makes, cleared when rows may have gone: a trial is retried, or the
-    problem changes. Clearing it changes time, never results.
-
-        kept = history.derive(CurveRowCache(_Factors))
-        with kept.lock: ...
-    """
-
-    make: Callable[[], K]
-
-    def begin(self, problem: Problem) -> Kept[K]:
-        """Return an empty cache."""
-        del problem
-        return Kept(self.make)
-
-    def step(self, state: Kept[K], event: Event, before: Trial | None, trial: Trial | None) -> None:
-        """Clear the cache where rows may have gone."""
-        if isinstance(event, Retried) or (
-            isinstance(event, StudyChanged) and event.problem is not None
-        ):
-            state.clear()

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from scrimp.acquisition.domain import contains_rows
 from scrimp.encoding.encoding import Encoding
 from scrimp.freeze_thaw.curve_process import CandidateColumns
-from scrimp.freeze_thaw.curve_rows import CurveRowCache
 from scrimp.freeze_thaw.freeze_thaw_numbers import NUMBERS
 from scrimp.freeze_thaw.study_model import Prediction, StudyModel
 from scrimp.fronts.dominance import non_dominated
@@ -28,6 +27,7 @@ from scrimp.fronts.hypervolume import contributions, default_reference
 from scrimp.json_values import Config
 from scrimp.space.space import Pool
 from scrimp.study_log.decision_record import CurveFit, DrawnAt
+from scrimp.study_log.fold import Cache
 from scrimp.study_log.history import History
 from scrimp.suggesters.bayesian import chebyshev
 
@@ -103,7 +103,7 @@ def new_configs_of(
     history: History, model: StudyModel, encoding: Encoding, drawn_at: DrawnAt
 ) -> NewConfigs:
     """Return the configurations drawn at this moment: those that were kept, or drawn again."""
-    kept = history.derive(CurveRowCache(_Draw))
+    kept = history.derive(Cache(_Draw))
     fit = CurveFit(model.fits, model.rows, drawn_at)
     with kept.lock:
         draw = kept.value

@@ -33,13 +33,14 @@ from numpy.typing import NDArray
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import encoded_trials
 from scrimp.freeze_thaw.curve_process import CurveFactor
-from scrimp.freeze_thaw.curve_rows import CurveRowCache, RowList
+from scrimp.freeze_thaw.curve_rows import RowList
 from scrimp.freeze_thaw.curve_target import CurveTarget
 from scrimp.freeze_thaw.freeze_thaw_numbers import NUMBERS
 from scrimp.freeze_thaw.past_curves import Hint, featured
 from scrimp.fronts.dominance import front_ranks, non_dominated
 from scrimp.gp.columns import Features
 from scrimp.space.space import Pool
+from scrimp.study_log.fold import Cache
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Problem
 from scrimp.study_log.trial import INFEASIBLE_STANDING, Observation
@@ -327,7 +328,7 @@ class _ReadRows:
 
 def metric_losses(history: History, rows: RowList) -> tuple[Array, Mask, tuple[Kind, ...]]:
     """Return the losses (n, m) of all rows, the marks (n,), and the kind of each metric."""
-    kept, problem = history.derive(CurveRowCache(_ReadRows)), history.problem
+    kept, problem = history.derive(Cache(_ReadRows)), history.problem
     with kept.lock:
         read = kept.value
         for place in range(len(read.infeasible), len(rows.trial)):

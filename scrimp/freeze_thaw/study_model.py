@@ -28,13 +28,14 @@ from scrimp.freeze_thaw.curve_process import (
     CurveRows,
     fit_curve_process,
 )
-from scrimp.freeze_thaw.curve_rows import CurveRowCache, CurveTable, RowList
+from scrimp.freeze_thaw.curve_rows import CurveTable, RowList
 from scrimp.freeze_thaw.curve_target import CurveTarget
 from scrimp.freeze_thaw.freeze_thaw_numbers import NUMBERS
 from scrimp.freeze_thaw.past_curves import NO_LESSONS, PastLessons
 from scrimp.freeze_thaw.study_curves import MetricCurves, StudyCurves, by_metric
 from scrimp.json_values import JsonObject
 from scrimp.study_log.decision_record import CurveFit, MetricFit
+from scrimp.study_log.fold import Cache
 from scrimp.study_log.history import History
 
 Array = NDArray[np.float64]
@@ -169,7 +170,7 @@ def model_study(
         recorded = None
     else:
         fits, fitted_rows = recorded.fits[: len(curves.kinds)], recorded.rows
-    kept = history.derive(CurveRowCache(_Factors))
+    kept = history.derive(Cache(_Factors))
     with kept.lock:
         kept.value.grow(fits, fitted_rows, curves.metrics)
         grown, orders = tuple(kept.value.factors), tuple(kept.value.orders)

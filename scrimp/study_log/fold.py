@@ -5,10 +5,12 @@ With a `Fold`, policies keep state of their own: a rung table, for instance, adv
 event instead of being computed from all trials again.
 """
 
+import threading
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -66,6 +68,39 @@ class Fold(ABC, Generic[S]):
     @abstractmethod
     def step(self, state: S, event: Event, before: Trial | None, trial: Trial | None) -> None:
         """Apply one event."""
+
+
+K = TypeVar("K")
+
+
+class Kept(Generic[K]):
+    """A ``value`` kept between decisions, with a ``lock``: pages ask from several threads."""
+
+    def __init__(self, make: Callable[[], K]) -> None:
+        self.lock, self.value = threading.Lock(), make()
+
+
+@dataclass(frozen=True)
+class Cache(Fold[Kept[K]]):
+    """What ``make`` makes, one for each ``key``, to be filled by its reader, and made anew when a trial
+    is retried or the problem changes. That changes time, never results.
+
+        kept = history.derive(Cache(dict, encoding))
+        with kept.lock: ...
+    """
+
+    make: Callable[[], K]
+    key: Hashable = None
+    kinds = (Retried, StudyChanged)
+
+    def begin(self, problem: Problem) -> Kept[K]:
+        return Kept(self.make)
+
+    def step(self, state: Kept[K], event: Event, before: Trial | None, trial: Trial | None) -> None:
+        if isinstance(event, Retried) or (
+            isinstance(event, StudyChanged) and event.problem is not None
+        ):
+            state.value = self.make()
 
 
 class State:

@@ -45,11 +45,9 @@ from scrimp.study_log.decision_record import (
     FromDensity,
     Reason,
 )
-from scrimp.study_log.events import Event, StudyChanged
-from scrimp.study_log.fold import Fold
+from scrimp.study_log.fold import Cache, Kept
 from scrimp.study_log.history import History
 from scrimp.study_log.ordered_trials import ordered_trials
-from scrimp.study_log.problem import Problem
 from scrimp.study_log.standings import standings
 from scrimp.study_log.trial import Observation, Trial
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
@@ -200,36 +198,20 @@ def encode_existing(encoding: Encoding, configs: Sequence[Config]) -> Array:
     return x
 
 
-class _Rows(Fold[list[Array]]):
-    """Encoded trials, filled by `encoded_rows`; none after the space has changed."""
-
-    kinds = (StudyChanged,)
-
-    def begin(self, problem: Problem) -> list[Array]:
-        return []
-
-    def step(
-        self, state: list[Array], event: Event, before: Trial | None, trial: Trial | None
-    ) -> None:
-        state.clear()
-
-
-_ROWS = _Rows()
-
-
 def encoded_rows(history: History) -> Array:
     """The configurations of all trials as rows (k, d), with NaN where a parameter does not exist, and
     throughout where a trial does not fit the present space. Each trial is encoded once."""
-    known, state = history.derive(KNOWN), history.derive(_ROWS)
+    known = history.derive(KNOWN)
+    kept: Kept[list[Array]] = history.derive(Cache(list, "density rows"))
     encoding = _encoding(known.space)
-    rows = state[0] if state else np.empty((0, encoding.dimension))
+    rows = kept.value[0] if kept.value else np.empty((0, encoding.dimension))
     new = known.configs[len(rows) :]
     if new:
         more = np.full((len(new), encoding.dimension), np.nan)
         fits = [config is not None for config in new]
         more[fits] = encode_existing(encoding, [config for config in new if config is not None])
         rows = np.vstack([rows, more])
-        state[:] = [rows]
+        kept.value = [rows]
     return rows
 
 

@@ -1,16 +1,14 @@
-"""The reports that become rows: levels, skipped steps, failures, ends, constraints, paused trials; and
-caches that last as long as rows do."""
+"""The reports that become rows: levels, skipped steps, failures, ends, constraints, paused
+trials."""
 
 import math
 
 import numpy as np
 import pytest
 
-import scrimp
-from scrimp.freeze_thaw.curve_rows import CurveRowCache, CurveTable, RowList, slice_levels
+from scrimp.freeze_thaw.curve_rows import CurveTable, RowList, slice_levels
 from scrimp.space.parameter import Float
 from scrimp.space.space import Pool, Space
-from scrimp.storage.memory import MemoryStorage
 from scrimp.study_log.constraints import AtMost
 from scrimp.study_log.events import (
     BudgetGranted,
@@ -164,18 +162,3 @@ def test_paused_trials_and_the_number_of_workers() -> None:
     assert not rows.paused and rows.running == {0, 1} and rows.workers == 2
     rows = rows_of([*paused, *more, Lost(trial=1)])
     assert rows.running == set() and rows.paused == {0: (0, 5.0, 8.0)}
-
-
-def test_another_try_of_a_trial_clears_what_is_kept_and_a_report_does_not() -> None:
-    space = scrimp.Space(x=scrimp.Float(0, 1))
-    study = scrimp.create_study("kept", space, storage=MemoryStorage(), seed=0)
-    fold: CurveRowCache[list[int]] = CurveRowCache(list)
-    trial = study.ask()
-    study.history.derive(fold).value.append(7)
-    study.tell(trial, 0.5)
-    assert study.history.derive(fold).value == [7]
-    failed = study.ask()
-    study.tell(failed, state="failed", message="no memory")
-    assert study.history.derive(fold).value == [7]
-    assert study.retry_failed() == 1
-    assert study.history.derive(fold).value == []

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+import scrimp
 from scrimp.errors import StudyError
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
+from scrimp.storage.memory import MemoryStorage
 from scrimp.study_log.constraints import AtMost
 from scrimp.study_log.decision_record import DecisionRecord, Fit, Said
 from scrimp.study_log.events import (
@@ -26,7 +28,7 @@ from scrimp.study_log.events import (
     StudyCreated,
     TrialAdded,
 )
-from scrimp.study_log.fold import observation
+from scrimp.study_log.fold import Cache, observation
 from scrimp.study_log.history import History
 from scrimp.study_log.limits import Totals
 from scrimp.study_log.problem import Budget, Problem
@@ -395,3 +397,18 @@ def test_a_report_is_measured_by_the_problem() -> None:
 def test_a_late_report_of_a_lower_step_takes_no_checkpoint_back() -> None:
     history = after(added(), granted(9), reported(3.0), reported(2.0))
     assert history.vouched(0) == {1: 3.0} and history.trials[0].budget == 3.0
+
+
+def test_another_try_of_a_trial_clears_what_is_kept_and_a_report_does_not() -> None:
+    space = scrimp.Space(x=scrimp.Float(0, 1))
+    study = scrimp.create_study("kept", space, storage=MemoryStorage(), seed=0)
+    fold: Cache[list[int]] = Cache(list)
+    trial = study.ask()
+    study.history.derive(fold).value.append(7)
+    study.tell(trial, 0.5)
+    assert study.history.derive(fold).value == [7]
+    failed = study.ask()
+    study.tell(failed, state="failed", message="no memory")
+    assert study.history.derive(fold).value == [7]
+    assert study.retry_failed() == 1
+    assert study.history.derive(fold).value == []
