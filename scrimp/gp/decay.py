@@ -97,6 +97,34 @@ def decay_slope(rho: Array, shape: float, rate: float) -> Array:
     return slope
 
 
+def decay_curve(
+    rho: Array, numbers: tuple[float, float, float, float, float]
+) -> tuple[Array, Array, Callable[[Array, Array, Array | None], Array]]:
+    """Return the mean (L,) and the curve's covariance (L, L) at budgets rho for ``numbers`` m, alpha,
+    rate, g - d m and d, and pull(dm, dB, d_factor) -> gradients of m, alpha, rate, g and d, where
+    d_factor is that of the factor of k_x, if it depends on budgets."""
+    mean, shape, rate, left, share = numbers
+    once, pull_once = decay(rho, shape, rate)
+    both, pull_both = decay(rho[:, None] + rho, shape, rate)
+    unscaled = both - np.outer(once, once)
+
+    def pull(d_mean: Array, d_added: Array, d_factor: Array | None) -> Array:
+        d_both = left**2 * d_added
+        d_once = left * d_mean - left**2 * (d_added + d_added.T) @ once
+        d_left = 2.0 * left * float((d_added * unscaled).sum())
+        d_left += float(d_mean @ once)
+        d_share = -mean * d_left
+        if d_factor is not None:
+            d_both = d_both + share**2 * d_factor
+            d_once = d_once - share * (d_factor.sum(0) + d_factor.sum(1))
+            d_share += float((d_factor * (2.0 * share * both - once[:, None] - once)).sum())
+        by_once, by_both = pull_once(d_once), pull_both(d_both)
+        d_shape, d_rate = by_once[0] + by_both[0], by_once[1] + by_both[1]
+        return np.array([d_mean.sum() - share * d_left, d_shape, d_rate, d_left, d_share])
+
+    return mean + left * once, left**2 * unscaled, pull
+
+
 def same_rows(x1: Array, x2: Array) -> Array:
     """[x1_i = x2_j] as 0 or 1 (n, m); rows are compared bit by bit."""
     known: dict[bytes, int] = {}
@@ -112,13 +140,9 @@ class _Levels:
         self.indicator = np.eye(len(self.values))[index]
 
 
-def _levels(rho: Array) -> _Levels:
-    """The levels of these rows, cached because a fit asks for the same ones many times."""
-    return _cached_levels(rho.tobytes())
-
-
 @lru_cache(maxsize=16)
-def _cached_levels(rho: bytes) -> _Levels:
+def _levels_of(rho: bytes) -> _Levels:
+    # A fit asks for the same ones many times.
     return _Levels(np.frombuffer(rho))
 
 
@@ -172,10 +196,8 @@ class DecayPrior(Prior):
     def curve_and_pullback(self, rho: Array) -> tuple[Array, Array, PriorPullback]:
         """Return the mean (L,) and the curve's covariance B (L, L) of an `additive` prior at budgets
         rho, and pull(dm, dB) -> gradient of the scalars."""
-        mean, shape, rate, left, _ = self._numbers
-        along = mean + left * decay(rho, shape, rate)[0]
-        added = self._tables(rho, rho)[1]
-        return along, added, lambda dm, db: self._pull_scalars(rho, dm, db, None)
+        along, added, pull = decay_curve(rho, self._numbers)
+        return along, added, lambda dm, db: pull(dm, db, None)[: self._own]
 
     def mean(self, x: Array) -> Array:
         mean, shape, rate, left, _ = self._numbers
@@ -189,8 +211,8 @@ class DecayPrior(Prior):
 
     def covariance(self, x1: Array, x2: Array) -> Array:
         covariance = self.base(x1[:, :-1], x1[:, :-1] if x2 is x1 else x2[:, :-1])
-        first = _levels(x1[:, -1])
-        second = first if x2 is x1 else _levels(x2[:, -1])
+        first = _levels_of(x1[:, -1].tobytes())
+        second = first if x2 is x1 else _levels_of(x2[:, -1].tobytes())
         factor, added = self._tables(first.values, second.values)
         return self._combined(covariance, (x1, x2), (first, second), factor, added)
 
@@ -222,7 +244,7 @@ class DecayPrior(Prior):
 
     def value_and_pullback(self, x: Array) -> tuple[Array, Array, PriorPullback]:
         base, pull_base = self.base.value_and_pullback(x[:, :-1])
-        levels = _levels(x[:, -1])
+        levels = _levels_of(x[:, -1].tobytes())
         factor, added = self._tables(levels.values, levels.values)
         same = same_rows(x[:, :-1], x[:, :-1]) if self.separate else None
         covariance = self._combined(base.copy(), (x, x), (levels, levels), factor, added)
@@ -235,35 +257,15 @@ class DecayPrior(Prior):
                 d_factor = z.T @ (d_covariance * base) @ z
                 d_base = d_covariance * _spread(levels, factor, levels)
             tables = (z.T @ d_mean, z.T @ d_shared @ z, d_factor)
-            return np.concatenate([self._pull_scalars(levels.values, *tables), pull_base(d_base)])
+            scalars = decay_curve(levels.values, self._numbers)[2](*tables)
+            return np.concatenate([scalars[: self._own], pull_base(d_base)])
 
         return self.mean(x), covariance, pull
-
-    def _pull_scalars(
-        self, rho: Array, d_mean: Array, d_added: Array, d_factor: Array | None
-    ) -> Array:
-        """Return gradients of m, alpha, rate, g (and d) from those of mean and tables."""
-        mean, shape, rate, left, share = self._numbers
-        once, pull_once = decay(rho, shape, rate)
-        both, pull_both = decay(rho[:, None] + rho, shape, rate)
-        d_both = left**2 * d_added
-        d_once = left * d_mean - left**2 * (d_added + d_added.T) @ once
-        d_left = 2.0 * left * float((d_added * (both - np.outer(once, once))).sum())
-        d_left += float(d_mean @ once)
-        d_share = -mean * d_left
-        if d_factor is not None:
-            d_both = d_both + share**2 * d_factor
-            d_once = d_once - share * (d_factor.sum(0) + d_factor.sum(1))
-            d_share += float((d_factor * (2.0 * share * both - once[:, None] - once)).sum())
-        by_once, by_both = pull_once(d_once), pull_both(d_both)
-        d_shape, d_rate = by_once[0] + by_both[0], by_once[1] + by_both[1]
-        gradient = [d_mean.sum() - share * d_left, d_shape, d_rate, d_left, d_share]
-        return np.array(gradient[: self._own])
 
     def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Array, Array, CrossPullback]:
         base, pull_base = self.base.cross_and_pullback(x1[:, :-1], x2[:, :-1])
         diagonal, pull_diagonal = self.base.diagonal_and_pullback(x1[:, :-1])
-        first, second = _levels(x1[:, -1]), _levels(x2[:, -1])
+        first, second = _levels_of(x1[:, -1].tobytes()), _levels_of(x2[:, -1].tobytes())
         factor, added = self._tables(first.values, second.values)
         cross = self._combined(base.copy(), (x1, x2), (first, second), factor, added)
 

@@ -25,7 +25,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from scrimp.gp.decay import RATE, SHAPE, SIZE, decay
+from scrimp.gp.decay import RATE, SHAPE, SIZE, decay_curve
 from scrimp.gp.hyperparameters import Gamma, Hyperparameter, Normal, Parametrised
 from scrimp.gp.kernel import Array
 
@@ -77,20 +77,13 @@ class DecayResidual(Residual):
 
     def moments(self, steps: Array, noise: float) -> ResidualMoments:
         shape, rate, size = (float(v) for v in self.values)
-        once, pull_once = decay(steps, shape, rate)
-        both, pull_both = decay(steps[:, None] + steps, shape, rate)
-        unscaled = both - np.outer(once, once)
-        latent = size**2 * unscaled
+        mean, latent, pull_curve = decay_curve(steps, (0.0, shape, rate, size, 0.0))
 
         def pull(d_mean: Array, d_observed: Array) -> tuple[Array, float]:
-            d_once = size * d_mean - size**2 * (d_observed + d_observed.T) @ once
-            by_once, by_both = pull_once(d_once), pull_both(size**2 * d_observed)
-            d_size = float(d_mean @ once) + 2.0 * size * float((d_observed * unscaled).sum())
-            gradient = np.array([by_once[0] + by_both[0], by_once[1] + by_both[1], d_size])
-            return gradient, float(d_observed.trace())
+            return pull_curve(d_mean, d_observed, None)[1:4], float(d_observed.trace())
 
         observed = latent + noise * np.eye(len(steps))
-        return ResidualMoments(size * once, latent, latent, observed, pull)
+        return ResidualMoments(mean, latent, latent, observed, pull)
 
 
 class InnovationResidual(Residual):
