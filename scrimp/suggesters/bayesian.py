@@ -61,7 +61,6 @@ from scrimp.json_values import Config
 from scrimp.plugins.settings import at_least, check_settings, choices, nested_settings, setting
 from scrimp.study_log.decision_record import (
     DecisionRecord,
-    Expected,
     FirstDesign,
     FromDensity,
     Modelled,
@@ -82,6 +81,7 @@ from scrimp.suggesters.experts import (
 from scrimp.suggesters.fit_and_choose import (
     Choice,
     Models,
+    expected_of_each,
     fit_models,
     forecast_columns,
     front_rows,
@@ -493,22 +493,6 @@ def chebyshev(losses: Array, weights: Array) -> Array:
     total: Array = weighted_losses.max(axis=1)
     total += NUMBERS.chebyshev_sum_weight * weighted_losses.sum(axis=1)
     return total
-
-
-def expected_of_each(
-    problem: Problem, models: Sequence[FittedSurrogate], row: Array
-) -> dict[str, Expected]:
-    """The expectation of each metric at one input (1, d), in its own direction, with two standard
-    deviations to both sides."""
-    found = {}
-    for name, sign, model in zip(problem.names, problem.signs, models, strict=True):
-        posterior = model.posterior(row)
-        deviation = 0.0 if posterior.variance is None else float(np.sqrt(posterior.variance[0]))
-        around = posterior.mean[0, 0] + deviation * np.array([0.0, -2.0, 2.0])
-        middle, *ends = (float(sign * value) for value in model.target_units(around))
-        if np.isfinite(middle):
-            found[name] = Expected(middle, min(ends), max(ends))
-    return found
 
 
 def with_weights(record: DecisionRecord, problem: Problem, weights: Array) -> DecisionRecord:

@@ -19,9 +19,15 @@ from dataclasses import dataclass, field, replace
 import msgspec
 import numpy as np
 
-from scrimp.acquisition.acquisition import BoundAcquisition, Context, MeanStdAcquisition, fantasise
+from scrimp.acquisition.acquisition import (
+    BoundAcquisition,
+    Context,
+    FantasyAverage,
+    MeanStdAcquisition,
+    fantasise,
+)
 from scrimp.acquisition.domain import Domain, contains_rows
-from scrimp.acquisition.hypervolume_improvement import BoundHypervolume, LogHypervolumeImprovement
+from scrimp.acquisition.hypervolume_improvement import LogHypervolumeImprovement
 from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, climb, maximize_acquisition
 from scrimp.acquisition.named_acquisitions import create_acquisition
 from scrimp.encoding.encoding import Encoding, encoding_of
@@ -37,11 +43,12 @@ from scrimp.plugins.settings import (
 from scrimp.study_log.decision_record import EMPTY_RECORD, DecisionRecord, DrawnAtRandom
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Problem
-from scrimp.suggesters.bayesian import BayesianSuggester, expected_of_each
+from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.suggesters.curve_models import Curves, CurveSettings, fit_curves
 from scrimp.suggesters.fit_and_choose import NUMBERS as CHOOSING
 from scrimp.suggesters.fit_and_choose import (
     best_in_turn,
+    expected_of_each,
     forecast_columns,
     length_scales,
     lonely_rows,
@@ -332,7 +339,7 @@ def _random_part(domain: Domain, known: Array, most: int, rng: np.random.Generat
 
 def growth_at(
     problem: Problem, models: Mapping[str, FittedSurrogate], share: float, context: Context
-) -> BoundHypervolume:
+) -> FantasyAverage:
     """Log EHVI over models of (x, share) of all metrics, at one ``share`` of the full budget. It
     replaces expected improvement in methods that score at one rung."""
     views = {name: AtBudget(model, share) for name, model in models.items()}

@@ -13,7 +13,7 @@ Methods with their own search pass it to `best_in_turn`.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -445,12 +445,26 @@ def lonely_rows(losses: Array, most: int) -> NDArray[np.intp]:
 
 def reason_of(loss: FittedSurrogate, found: Found, decoded: list[Config]) -> Modelled:
     """Return the reason for the chosen point: its score, the expected loss, and its rivals."""
-    posterior = loss.posterior(found.x[:1])
+    pairs = zip(found.scores[1:].tolist(), decoded[1:], strict=False)
+    rivals = tuple(Rival(score, config) for score, config in pairs)
+    expected = expected_at(found.x[:1], loss)
+    return Modelled(score=float(found.scores[0]), expected=expected, rivals=rivals)
+
+
+def expected_at(row: Array, model: FittedSurrogate, sign: float = 1.0) -> Expected | None:
+    """Return the expectation at one input (1, d), times ``sign``, with two standard deviations to
+    both sides; None if it is not finite."""
+    posterior = model.posterior(row)
     deviation = 0.0 if posterior.variance is None else float(np.sqrt(posterior.variance[0]))
     around = posterior.mean[0, 0] + deviation * np.array([0.0, -2.0, 2.0])
-    middle, low, high = loss.target_units(around).tolist()
-    rivals = []
-    for config, score in zip(decoded[1:], found.scores[1:].tolist(), strict=False):
-        rivals.append(Rival(score, config))
-    expected = Expected(middle, low, high) if math.isfinite(middle) else None
-    return Modelled(score=float(found.scores[0]), expected=expected, rivals=tuple(rivals))
+    middle, *ends = (sign * model.target_units(around)).tolist()
+    return Expected(middle, min(ends), max(ends)) if math.isfinite(middle) else None
+
+
+def expected_of_each(
+    problem: Problem, models: Iterable[FittedSurrogate], row: Array
+) -> dict[str, Expected]:
+    """Return the expectation of each metric at one input (1, d), in its own direction."""
+    metrics = zip(problem.names, problem.signs, models, strict=True)
+    each = {name: expected_at(row, model, sign) for name, sign, model in metrics}
+    return {name: expected for name, expected in each.items() if expected is not None}

@@ -55,15 +55,12 @@ from scrimp.study_log.decision_record import DecisionRecord, FromPortfolio, Sour
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Problem
 from scrimp.suggesters.bayesian import NUMBERS as BAYESIAN
-from scrimp.suggesters.bayesian import (
-    BayesianSuggester,
-    expected_of_each,
-    hypervolume_acquisition,
-)
+from scrimp.suggesters.bayesian import BayesianSuggester, hypervolume_acquisition
 from scrimp.suggesters.experts import explores
 from scrimp.suggesters.fit_and_choose import (
     Choice,
     Models,
+    expected_of_each,
     fit_models,
     forecast_columns,
     lonely_rows,
