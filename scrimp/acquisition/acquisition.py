@@ -23,7 +23,7 @@ optimization of machine learning algorithms", 2012.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,6 +202,41 @@ class FantasyAverage(BoundAcquisition):
         return value, pull(weights)
 
 
+Part = TypeVar("Part", bound=FantasyAverage, covariant=True)
+
+
+@dataclass(frozen=True)
+class Average(FantasyAverage, Generic[Part]):
+    """The average of scores, one for each posterior sample of the hyperparameters."""
+
+    parts: tuple[Part, ...]
+
+    @property
+    def logarithmic(self) -> bool:
+        return self.parts[0].logarithmic
+
+    def combined(self, terms: list[Array]) -> tuple[Array, Array]:
+        """Return the average (m, F) of the terms of all parts, and its derivatives by them."""
+        if len(terms) == 1:
+            return terms[0], np.ones(1)
+        return averaged(np.stack(terms), self.logarithmic, axis=0)
+
+    def terms(self, x: Array) -> Array:
+        return self.combined([part.terms(x) for part in self.parts])[0]
+
+    def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
+        pairs = [part.terms_and_pullback(x) for part in self.parts]
+        value, weights = self.combined([terms for terms, _ in pairs])
+
+        def pull(d_terms: Array) -> Array:
+            total = np.zeros_like(x)
+            for (_, back), weight in zip(pairs, weights, strict=True):
+                total += back(d_terms * weight)
+            return total
+
+        return value, pull
+
+
 class MeanStdAcquisition(Acquisition):
     """A formula of the posterior mean and standard deviation of the model "loss".
 
@@ -249,7 +284,9 @@ class MeanStdAcquisition(Acquisition):
     def logarithm(self) -> "MeanStdAcquisition":
         return self if self.logarithmic else SoftLogarithm(self)
 
-    def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> "BoundMeanStd":
+    def bind(
+        self, models: Mapping[str, FittedSurrogate], context: Context
+    ) -> "Average[BoundMeanStd]":
         """Bind to the model "loss", member by member."""
         bound = []
         for member in model_named(models, "loss").members:
@@ -260,8 +297,8 @@ class MeanStdAcquisition(Acquisition):
                 lowered = member.target_units(best) - self.margin
                 nowhere = np.zeros((len(best), member.data.x.shape[1]))
                 best = member.model_units(Data(nowhere, lowered)).y
-            bound.append((member, best))
-        return BoundMeanStd(self, tuple(bound))
+            bound.append(BoundMeanStd(self, member, best))
+        return Average(tuple(bound))
 
     def __post_init__(self) -> None:
         if self.margin_unit not in MARGIN_UNITS:
@@ -310,44 +347,28 @@ def log_softplus_slope(s: Array) -> Array:
 
 @dataclass(frozen=True)
 class BoundMeanStd(FantasyAverage):
-    """A `MeanStdAcquisition` with the members to average over, each with its incumbents (F,)."""
+    """A `MeanStdAcquisition` with one model and its incumbents (F,)."""
 
     acquisition: MeanStdAcquisition
-    members: tuple[tuple[FittedSurrogate, Array], ...]
+    model: FittedSurrogate
+    incumbent: Array
 
     @property
     def logarithmic(self) -> bool:
         return self.acquisition.logarithmic
 
     def terms(self, x: Array) -> Array:
-        each = []
-        for model, incumbent in self.members:
-            posterior = model.posterior(x)
-            std, _ = standard_deviations(posterior, self.acquisition.uses_std)
-            each.append(self.acquisition.alpha(posterior.mean, std, incumbent))
-        return each[0] if len(each) == 1 else averaged(np.stack(each), self.logarithmic, axis=0)[0]
+        posterior = self.model.posterior(x)
+        std, _ = standard_deviations(posterior, self.acquisition.uses_std)
+        return self.acquisition.alpha(posterior.mean, std, self.incumbent)
 
     def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
-        each, chains = [], []
-        for model, incumbent in self.members:
-            posterior, back = model.posterior_and_pullback(x)
-            std, by_variance = standard_deviations(posterior, self.acquisition.uses_std)
-            formula = self.acquisition.alpha_and_derivatives(posterior.mean, std, incumbent)
-            alpha, d_mean, d_std = formula
-            each.append(alpha)
-            chains.append((back, d_mean, d_std * by_variance))
-        terms, weights = each[0], np.ones(1)
-        if len(each) > 1:
-            terms, weights = averaged(np.stack(each), self.logarithmic, axis=0)
-
-        def pull(d_terms: Array) -> Array:
-            total = np.zeros_like(x)
-            for (back, d_mean, d_variance), weight in zip(chains, weights, strict=True):
-                d_alpha = d_terms * weight
-                total += back(d_alpha * d_mean, (d_alpha * d_variance).sum(axis=1))
-            return total
-
-        return terms, pull
+        posterior, back = self.model.posterior_and_pullback(x)
+        std, by_variance = standard_deviations(posterior, self.acquisition.uses_std)
+        formula = self.acquisition.alpha_and_derivatives(posterior.mean, std, self.incumbent)
+        alpha, d_mean, d_std = formula
+        d_variance = d_std * by_variance
+        return alpha, lambda d: back(d * d_mean, (d * d_variance).sum(axis=1))
 
 
 def standard_deviations(posterior: Posterior, needed: bool = True) -> tuple[Array, Array]:

@@ -51,10 +51,10 @@ from scipy.special import erfcx, log_ndtr, ndtri
 
 from scrimp.acquisition.acquisition import (
     Acquisition,
+    Average,
     Context,
     FantasyAverage,
     TermsPullback,
-    averaged,
     believed_losses,
     model_named,
     standard_deviations,
@@ -294,12 +294,12 @@ class LogHypervolumeImprovement(Acquisition):
     reference: tuple[float, ...] | None = None
     best: tuple[float, ...] | None = None
 
-    def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> "BoundHypervolume":
+    def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> FantasyAverage:
         """Bind to the models; sample k of one model is combined with sample k of the others."""
         members = [model_named(models, name).members for name in self.names]
         longest = max(map(len, members))
         combined = [tuple(own[k % len(own)] for own in members) for k in range(longest)]
-        return BoundHypervolume(tuple((each, self._open(each, context)) for each in combined))
+        return Average(tuple(BoundHypervolume(m, self._open(m, context)) for m in combined))
 
     def _open(self, models: Sequence[FittedSurrogate], context: Context) -> OpenRegion:
         """Return the region that the front leaves open in each fantasy."""
@@ -372,70 +372,48 @@ def _log_worth(models: Sequence[FittedSurrogate], boxes: Boxes) -> Array:
     return total
 
 
-Member = tuple[tuple[FittedSurrogate, ...], OpenRegion]
-
-
 @dataclass(frozen=True)
 class BoundHypervolume(FantasyAverage):
-    """Log EHVI under each combination of posterior samples, with the open region of each."""
+    """Log EHVI under one model of each loss, with the region that their front leaves open."""
 
-    members: tuple[Member, ...]
+    models: tuple[FittedSurrogate, ...]
+    region: OpenRegion
     logarithmic: ClassVar[bool] = True
 
     def terms(self, x: Array) -> Array:
-        each = [_values(models, region, x) for models, region in self.members]
-        return each[0] if len(each) == 1 else averaged(np.stack(each), True, axis=0)[0]
+        posteriors = [model.posterior(x) for model in self.models]
+        means = [posterior.mean for posterior in posteriors]
+        stds = [standard_deviations(posterior)[0][:, 0] for posterior in posteriors]
+        values = np.empty((len(x), len(self.region.starts)))
+        step = max(1, _MAX_ENTRIES_PER_PASS // max(len(self.region.log_worth), 1))
+        for start in range(0, len(x), step):
+            rows = slice(start, start + step)
+            here = [_columns(mean[rows], self.region) for mean in means]
+            there = [std[rows] for std in stds]
+            values[rows] = log_hypervolume_improvement(here, there, self.region)
+        return values
 
     def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
-        each = [_values_and_pullback(models, region, x) for models, region in self.members]
-        if len(each) == 1:
-            return each[0]
-        terms, weights = averaged(np.stack([values for values, _ in each]), True, axis=0)
+        pairs = [model.posterior_and_pullback(x) for model in self.models]
+        deviations = [standard_deviations(posterior) for posterior, _ in pairs]
+        value, by_mean, by_std = _with_derivatives(
+            [_columns(posterior.mean, self.region) for posterior, _ in pairs],
+            [std[:, 0] for std, _ in deviations],
+            self.region,
+        )
 
         def pull(d_terms: Array) -> Array:
-            parts = [back(d_terms * w) for (_, back), w in zip(each, weights, strict=True)]
-            return np.asarray(np.sum(parts, axis=0), dtype=np.float64)
+            total = np.zeros_like(x)
+            for place, (posterior, back) in enumerate(pairs):
+                d_mean = d_terms * by_mean[place]
+                # A model without fantasies belongs to all of them.
+                if posterior.mean.shape[1] == 1:
+                    d_mean = d_mean.sum(axis=1, keepdims=True)
+                by_variance = deviations[place][1][:, 0]
+                total += back(d_mean, (d_terms * by_std[place]).sum(axis=1) * by_variance)
+            return total
 
-        return terms, pull
-
-
-def _values(models: Sequence[FittedSurrogate], region: OpenRegion, x: Array) -> Array:
-    """Return log EHVI (n, f) at x (n, d) in each fantasy."""
-    posteriors = [model.posterior(x) for model in models]
-    means = [posterior.mean for posterior in posteriors]
-    stds = [standard_deviations(posterior)[0][:, 0] for posterior in posteriors]
-    values = np.empty((len(x), len(region.starts)))
-    step = max(1, _MAX_ENTRIES_PER_PASS // max(len(region.log_worth), 1))
-    for start in range(0, len(x), step):
-        rows = slice(start, start + step)
-        here = [_columns(mean[rows], region) for mean in means]
-        values[rows] = log_hypervolume_improvement(here, [std[rows] for std in stds], region)
-    return values
-
-
-def _values_and_pullback(
-    models: Sequence[FittedSurrogate], region: OpenRegion, x: Array
-) -> tuple[Array, TermsPullback]:
-    pairs = [model.posterior_and_pullback(x) for model in models]
-    deviations = [standard_deviations(posterior) for posterior, _ in pairs]
-    value, by_mean, by_std = _with_derivatives(
-        [_columns(posterior.mean, region) for posterior, _ in pairs],
-        [std[:, 0] for std, _ in deviations],
-        region,
-    )
-
-    def pull(d_terms: Array) -> Array:
-        total = np.zeros_like(x)
-        for place, (posterior, back) in enumerate(pairs):
-            d_mean = d_terms * by_mean[place]
-            # A model without fantasies belongs to all of them.
-            if posterior.mean.shape[1] == 1:
-                d_mean = d_mean.sum(axis=1, keepdims=True)
-            by_variance = deviations[place][1][:, 0]
-            total += back(d_mean, (d_terms * by_std[place]).sum(axis=1) * by_variance)
-        return total
-
-    return value, pull
+        return value, pull
 
 
 def _columns(mean: Array, region: OpenRegion) -> Array:

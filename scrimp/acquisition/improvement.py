@@ -37,7 +37,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from scrimp.acquisition.acquisition import BoundMeanStd, Context, MeanStdAcquisition
+from scrimp.acquisition.acquisition import Average, BoundMeanStd, Context, MeanStdAcquisition
 from scrimp.plugins.settings import above, below, check_settings, choices, setting
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
@@ -206,7 +206,9 @@ class _Confidence(MeanStdAcquisition):
     def __post_init__(self) -> None:
         check_settings(self)
 
-    def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> BoundMeanStd:
+    def bind(
+        self, models: Mapping[str, FittedSurrogate], context: Context
+    ) -> Average[BoundMeanStd]:
         if self.schedule == "constant":
             return super().bind(models, context)
         count, dimension = context.evaluated.shape

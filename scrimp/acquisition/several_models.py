@@ -113,7 +113,7 @@ class SeveralModelsAcquisition(Acquisition):
         return name in self.needs or (name.startswith(CONSTRAINT) and ALL_CONSTRAINTS in self.needs)
 
     def logarithm(self) -> Acquisition:
-        return self if self.logarithmic else _Logarithm(self)
+        return self if self.logarithmic else _AsLogarithm(self)
 
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> FantasyAverage:
         """Bind to the models; while no input is feasible, score the probability of feasibility."""
@@ -129,7 +129,7 @@ class SeveralModelsAcquisition(Acquisition):
             known = replace(context, pending_feasible=feasible)
         bound = self._bound(models, known)
         others = {name: model for name, model in models.items() if not self.reads(name)}
-        alone, exponent = _AlreadyBound(bound, context), context.settings.get("cost_exponent", 1.0)
+        alone, exponent = _AsLogarithm(bound), context.settings.get("cost_exponent", 1.0)
         weighing = weighted(alone, others, exponent)
         product = bound if weighing is alone else weighing.bind(others, context)
         assert isinstance(product, FantasyAverage)
@@ -247,33 +247,22 @@ def _beliefs(
 
 
 @dataclass(frozen=True)
-class _Logarithm(Acquisition):
-    """A formula as a logarithm, for wrappers that weigh it; see `_AlreadyBound`."""
-
-    inner: SeveralModelsAcquisition
-    weighs: ClassVar[bool] = True
-
-    def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> FantasyAverage:
-        return _AlreadyBound(self.inner.bind(models, context), context).bind(models, context)
-
-
-@dataclass(frozen=True)
-class _AlreadyBound(Acquisition):
-    """A bound formula as a logarithm, for wrappers that weigh it by models it does not use.
-
-    A formula that is no logarithm counts as log softplus of its excess over the best evaluated
-    input.
+class _AsLogarithm(Acquisition):
+    """A formula, bound already or not, as a logarithm that others can weigh by models it does not
+    use. One that is no logarithm counts as log softplus of its excess over the best evaluated input.
     """
 
-    bound: FantasyAverage
-    known: Context
+    formula: SeveralModelsAcquisition | FantasyAverage
 
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> FantasyAverage:
-        if self.bound.logarithmic:
-            return self.bound
-        rows, feasible = self.known.evaluated, self.known.feasible
-        terms = self.bound.terms(rows if feasible is None else rows[feasible])
-        return _BoundSoft(self.bound, terms.max(axis=0))
+        bound = self.formula
+        if isinstance(bound, SeveralModelsAcquisition):
+            bound = bound.bind(models, context)
+        if bound.logarithmic:
+            return bound
+        rows, feasible = context.evaluated, context.feasible
+        terms = bound.terms(rows if feasible is None else rows[feasible])
+        return _BoundSoft(bound, terms.max(axis=0))
 
 
 @dataclass(frozen=True)

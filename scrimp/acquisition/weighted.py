@@ -47,6 +47,7 @@ from scipy.special import log_ndtr
 
 from scrimp.acquisition.acquisition import (
     Acquisition,
+    Average,
     BoundMeanStd,
     Context,
     FantasyAverage,
@@ -127,7 +128,7 @@ def bind_logarithm(
 
 
 @dataclass(frozen=True)
-class BoundMixture(FantasyAverage):
+class BoundMixture(Average[FantasyAverage]):
     """The logarithm of a weighted sum of utilities, whose terms are logarithms: the value of a
     mixture of models.
 
@@ -136,23 +137,8 @@ class BoundMixture(FantasyAverage):
     """
 
     weights: tuple[float, ...]
-    parts: tuple[FantasyAverage, ...]
-    logarithmic: ClassVar[bool] = True
 
-    def terms(self, x: Array) -> Array:
-        return self._summed([part.terms(x) for part in self.parts])[0]
-
-    def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
-        pairs = [part.terms_and_pullback(x) for part in self.parts]
-        value, shares = self._summed([terms for terms, _ in pairs])
-
-        def pull(d_terms: Array) -> Array:
-            parts = [back(d_terms * share) for (_, back), share in zip(pairs, shares, strict=True)]
-            return np.asarray(np.sum(parts, axis=0), dtype=np.float64)
-
-        return value, pull
-
-    def _summed(self, terms: list[Array]) -> tuple[Array, Array]:
+    def combined(self, terms: list[Array]) -> tuple[Array, Array]:
         """Return log sum w exp(terms) (m, F), and the share of each part in the sum (k, m, F)."""
         pairs = zip(self.weights, terms, strict=True)
         weighted = np.stack([part + np.log(weight) for weight, part in pairs])
@@ -291,12 +277,13 @@ def _in_model_units(model: FittedSurrogate, band: tuple[float, float]) -> tuple[
     return low, high
 
 
-def probability_of_feasibility(limit: Limit) -> BoundMeanStd:
+def probability_of_feasibility(limit: Limit) -> FantasyAverage:
     """log P(low <= g <= high); with one side this is the probability of improvement over ``high``."""
-    members = tuple((one, np.array([limit.high])) for one in limit.model.members)
-    if math.isinf(limit.low):
-        return BoundMeanStd(ProbabilityOfImprovement(margin=0.0), members)
-    return BoundMeanStd(ProbabilityWithin(limit.low, limit.high), members)
+    formula: MeanStdAcquisition = ProbabilityOfImprovement(margin=0.0)
+    if not math.isinf(limit.low):
+        formula = ProbabilityWithin(limit.low, limit.high)
+    high = np.array([limit.high])
+    return Average(tuple(BoundMeanStd(formula, one, high) for one in limit.model.members))
 
 
 def believed_feasible(limits: tuple[Limit, ...], pending: Array) -> NDArray[np.bool_]:
@@ -332,7 +319,7 @@ class CostAware(Acquisition):
             return BoundProduct((improvement, KnownFactor(self.log_cost, -self.exponent)))
         members = model_named(models, "cost").members
         parts = tuple(_LearnedCost(member, self.exponent) for member in members)
-        mixture = BoundMixture((1.0 / len(parts),) * len(parts), parts)
+        mixture = BoundMixture(parts, (1.0 / len(parts),) * len(parts))
         return BoundProduct((improvement, parts[0] if len(parts) == 1 else mixture))
 
 

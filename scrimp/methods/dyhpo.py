@@ -22,7 +22,13 @@ from dataclasses import dataclass, replace
 import msgspec
 import numpy as np
 
-from scrimp.acquisition.acquisition import BoundMeanStd, Context, MeanStdAcquisition, fantasise
+from scrimp.acquisition.acquisition import (
+    Average,
+    BoundMeanStd,
+    Context,
+    MeanStdAcquisition,
+    fantasise,
+)
 from scrimp.acquisition.improvement import LogExpectedImprovement
 from scrimp.encoding.encoding import Encoding, encoding_of
 from scrimp.encoding.training_data import encoded_trials
@@ -202,19 +208,19 @@ def improvements(
     """
     formula = LogExpectedImprovement() if acquisition is None else acquisition.logarithm()
     shares = curves.data.x[:, -1]
-    reached: dict[float, BoundMeanStd] = {}
+    reached: dict[float, Average[BoundMeanStd]] = {}
     for share in np.unique(shares):
         here = shares == share
         evaluated = Context(curves.data.x[here, :-1])
         bound = formula.bind({"loss": AtBudget(model, share)}, evaluated)
         if observed:
             best = float(curves.fitted.model_units(curves.data).y[here].min())
-            members = tuple((one, np.full_like(mean, best)) for one, mean in bound.members)
-            bound = replace(bound, members=members)
+            lowest = np.full_like(bound.parts[0].incumbent, best)
+            bound = Average(tuple(replace(part, incumbent=lowest) for part in bound.parts))
         reached[share] = bound
     # At a budget that no trial has reached, the best at any budget has to be beaten.
     overall = [
-        np.min([bound.members[k][1] for bound in reached.values()], axis=0)
+        np.min([bound.parts[k].incumbent for bound in reached.values()], axis=0)
         for k in range(len(model.members))
     ]
     scores = np.empty(len(rows))
@@ -222,7 +228,7 @@ def improvements(
         found = next((known for other, known in reached.items() if abs(other - share) < 1e-9), None)
         if found is None:
             pairs = zip(AtBudget(model, share).members, overall, strict=True)
-            found = BoundMeanStd(formula, tuple(pairs))
+            found = Average(tuple(BoundMeanStd(formula, *pair) for pair in pairs))
         here = rows[:, -1] == share
         scores[here] = found(rows[here, :-1])
     return scores

@@ -205,12 +205,12 @@ class HyperTune(Policy):
         def bind(models: Mapping[str, FittedSurrogate], context: Context) -> BoundAcquisition:
             if len(models) > 1:
                 parts = (growth_at(problem, models, share, context) for share in budgets)
-                return BoundMixture(weights, tuple(parts))
+                return BoundMixture(tuple(parts), weights)
             views = tuple(AtBudget(models["loss"], share) for share in budgets)
             if self.combine == "linear":
                 return formula.bind({"loss": LinearEnsemble(weights, views)}, context)
             each = (bind_logarithm(formula, {"loss": view}, context) for view in views)
-            return BoundMixture(weights, tuple(each))
+            return BoundMixture(tuple(each), weights)
 
         return Plan(
             problem,

@@ -45,7 +45,6 @@ from scrimp.gp.marginal_likelihood import (
     LogPosterior,
     SearchSettings,
     gaussian_log_density,
-    maximum_a_posteriori,
     spread_rows,
 )
 from scrimp.gp.process import Prior
@@ -55,13 +54,12 @@ from scrimp.surrogates.budget_levels import nearest_level
 from scrimp.surrogates.exact_gp import (
     NOISE,
     FittedGP,
+    MaximumAPosteriori,
     check_finite,
     fitted_gp,
     joined,
     joint_draws,
     record_of,
-    recorded_values,
-    search_from,
 )
 from scrimp.surrogates.surrogate import (
     Array,
@@ -69,7 +67,6 @@ from scrimp.surrogates.surrogate import (
     FittedSurrogate,
     Posterior,
     PosteriorPullback,
-    Surrogate,
     as_columns,
 )
 
@@ -166,7 +163,7 @@ class Observed:
 
 
 @dataclass(frozen=True, eq=False)
-class AdditiveCurves(Surrogate):
+class AdditiveCurves(MaximumAPosteriori["FittedAdditiveCurves"]):
     """``prior`` of h over the configuration's columns, ``residual`` of the curves over ``steps``
     (shares of the budget).
 
@@ -185,18 +182,7 @@ class AdditiveCurves(Surrogate):
         """The prior's parameters, the residual's, then the noise variance."""
         return ParameterVector((*self.prior.parameters, *self.residual.parameters, NOISE))
 
-    def fit(
-        self, data: Data, rng: np.random.Generator, start: Mapping[str, Json] | None = None
-    ) -> "FittedAdditiveCurves":
-        starts, explored = search_from(self.vector, len(data), start, rng, self.search)
-        found = maximum_a_posteriori(self.log_posterior(data), starts, self.search)
-        return self._fitted(data, found, explored)
-
-    def restore(self, data: Data, state: Mapping[str, Json]) -> "FittedAdditiveCurves":
-        return self._fitted(data, *recorded_values(self.vector, state))
-
     def log_posterior(self, data: Data) -> "CurvesPosterior":
-        """Return the density that a fit maximises."""
         check_finite(data)
         return CurvesPosterior(self, Observed.of(data, np.array(self.steps)))
 
@@ -207,7 +193,7 @@ class AdditiveCurves(Surrogate):
         moments = residual.moments(np.array(self.steps) * self.unit, float(values[-1]))
         return self.prior.with_values(values[:cut]), moments
 
-    def _fitted(self, data: Data, values: Array, explored: int) -> "FittedAdditiveCurves":
+    def given(self, data: Data, values: Array, explored: int) -> "FittedAdditiveCurves":
         check_finite(data)
         observed = Observed.of(data, np.array(self.steps))
         prior, moments = self.parts(values)

@@ -48,7 +48,6 @@ from scrimp.gp.marginal_likelihood import (
     HyperparameterPosterior,
     LogPosterior,
     SearchSettings,
-    maximum_a_posteriori,
     spread_rows,
 )
 from scrimp.gp.process import CONSTANT_MEAN, MeanAndKernel
@@ -56,13 +55,12 @@ from scrimp.json_values import JsonObject
 from scrimp.surrogates.exact_gp import (
     NOISE,
     FittedGP,
+    MaximumAPosteriori,
     check_finite,
     fitted_gp,
     joined,
     joint_draws,
     record_of,
-    recorded_values,
-    search_from,
 )
 from scrimp.surrogates.surrogate import (
     Array,
@@ -210,7 +208,7 @@ LEVEL_SCALE = Hyperparameter("level_scale", LogNormal(0.0, 1.0), bounds=(1e-3, 1
 
 
 @dataclass(frozen=True, eq=False)
-class IndependentGPs(Surrogate):
+class IndependentGPs(MaximumAPosteriori["FittedIndependentGPs"]):
     """``kernel`` over the configuration's columns, without a scale; ``levels``: shares of the full
     budget, increasing."""
 
@@ -227,18 +225,7 @@ class IndependentGPs(Surrogate):
         own = (replace(CONSTANT_MEAN, size=count), replace(LEVEL_SCALE, size=count))
         return ParameterVector((*own, *self.kernel.parameters, noise))
 
-    def fit(
-        self, data: Data, rng: np.random.Generator, start: JsonObject | None = None
-    ) -> "FittedIndependentGPs":
-        starts, explored = search_from(self.vector, len(data), start, rng, self.search)
-        found = maximum_a_posteriori(self.log_posterior(data), starts, self.search)
-        return self._fitted(data, found, explored)
-
-    def restore(self, data: Data, state: JsonObject) -> "FittedIndependentGPs":
-        return self._fitted(data, *recorded_values(self.vector, state))
-
     def log_posterior(self, data: Data) -> "LevelsPosterior":
-        """Return the density that a fit maximises."""
         check_finite(data)
         return LevelsPosterior(self, data)
 
@@ -262,7 +249,7 @@ class IndependentGPs(Surrogate):
         kernel = Scaled(self.kernel.with_values(values[2:]), LEVEL_SCALE, float(values[1]))
         return MeanAndKernel(kernel, constant=float(values[0]))
 
-    def _fitted(self, data: Data, values: Array, explored: int) -> "FittedIndependentGPs":
+    def given(self, data: Data, values: Array, explored: int) -> "FittedIndependentGPs":
         check_finite(data)
         state = record_of(self.vector, values, explored)
         empty = FittedIndependentGPs(self, values, {}, Data(data.x[:0], data.y[:0]), state)

@@ -130,7 +130,7 @@ class PosteriorEnsemble(Surrogate):
     def fit(
         self, data: Data, rng: np.random.Generator, start: JsonObject | None = None
     ) -> "FittedEnsemble":
-        posterior, vector = self.model.hyperparameter_posterior(data), self.model.vector
+        posterior, vector = self.model.log_posterior(data), self.model.vector
         last = [] if start is None else _members(start)[-1:]
         recorded = vector.from_json(last[0].get("parameters")) if last else None
         if recorded is None:

@@ -23,9 +23,11 @@ Formulas: Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006,
 leave-one-out: section 5.4.2.
 """
 
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -59,6 +61,7 @@ from scrimp.json_values import Json, JsonObject
 from scrimp.surrogates.surrogate import (
     Array,
     Data,
+    FittedSurrogate,
     Posterior,
     PosteriorPullback,
     RecordedSurrogate,
@@ -82,8 +85,39 @@ _EXPLORE_GROWTH = 1.5
 """Several starts are tried again when the data have grown by this factor (convention)."""
 
 
+Fitted = TypeVar("Fitted", bound=FittedSurrogate)
+
+
+class MaximumAPosteriori(Surrogate, Generic[Fitted]):
+    """A model whose parameters are those of the highest posterior density, found by ``search`` and
+    recorded by name."""
+
+    search: SearchSettings
+
+    @property
+    @abstractmethod
+    def vector(self) -> ParameterVector:
+        """The parameters."""
+
+    @abstractmethod
+    def log_posterior(self, data: Data) -> LogPosterior:
+        """Return the density that a fit maximises and a sampler draws from."""
+
+    @abstractmethod
+    def given(self, data: Data, values: Array, explored: int) -> Fitted:
+        """Return the model with these values (p,); "explored" is recorded."""
+
+    def fit(self, data: Data, rng: np.random.Generator, start: JsonObject | None = None) -> Fitted:
+        starts, explored = search_from(self.vector, len(data), start, rng, self.search)
+        found = maximum_a_posteriori(self.log_posterior(data), starts, self.search)
+        return self.given(data, found, explored)
+
+    def restore(self, data: Data, state: JsonObject) -> Fitted:
+        return self.given(data, *recorded_values(self.vector, state))
+
+
 @dataclass(frozen=True, eq=False)
-class ExactGP(Surrogate):
+class ExactGP(MaximumAPosteriori["FittedGP"]):
     """A Gaussian process with a learned noise variance, fitted by maximum a posteriori.
 
     ``Data.noise`` is added to the learned variance.
@@ -106,7 +140,7 @@ class ExactGP(Surrogate):
     def fit(
         self, data: Data, rng: np.random.Generator, start: JsonObject | None = None
     ) -> "FittedGP":
-        posterior = self.hyperparameter_posterior(data)
+        posterior = self.log_posterior(data)
         size = first_part(len(data)) if isinstance(posterior, HyperparameterPosterior) else None
         if size is not None and not is_record(self.vector, start):
             part = self.roughly().fit(data.select(spread_rows(len(data), size)), rng)
@@ -114,28 +148,23 @@ class ExactGP(Surrogate):
         if start is not None and PART_KEY in start:
             recorded, _ = recorded_values(self.vector, start)
             found = polish(posterior, recorded, whole_at(start, PART_KEY), self.search)
-            return self._fitted(data, found, len(data))
-        starts, explored = search_from(self.vector, len(data), start, rng, self.search)
-        return self._fitted(data, maximum_a_posteriori(posterior, starts, self.search), explored)
+            return self.given(data, found, len(data))
+        return super().fit(data, rng, start)
 
     def roughly(self) -> "ExactGP":
         """Return a copy with a coarser search, for a part of the data."""
         tolerance = max(self.search.tolerance, PARTIAL_FIT.part_tolerance)
         return replace(self, search=replace(self.search, tolerance=tolerance))
 
-    def restore(self, data: Data, state: Mapping[str, Json]) -> "FittedGP":
-        return self._fitted(data, *recorded_values(self.vector, state))
-
-    def hyperparameter_posterior(self, data: Data) -> LogPosterior:
-        """Return the density that a fit maximises and a sampler draws from; rows that repeat a
-        configuration are cheap if the prior allows it."""
+    def log_posterior(self, data: Data) -> LogPosterior:
         check_finite(data)
+        # Rows that repeat a configuration are cheap if the prior allows it.
         if isinstance(self.prior, DecayPrior) and self.prior.additive and data.noise is None:
             return SharedDecayPosterior.of(self.prior, self.noise, data.x, as_columns(data.y))
         known, y = data.known_noise, as_columns(data.y)
         return HyperparameterPosterior(self.prior, self.noise, data.x, y, known)
 
-    def _fitted(self, data: Data, values: Array, explored: int) -> "FittedGP":
+    def given(self, data: Data, values: Array, explored: int) -> "FittedGP":
         state = record_of(self.vector, values, explored)
         return fitted_gp(self.prior.with_values(values[:-1]), float(values[-1]), data, state)
 

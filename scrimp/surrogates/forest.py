@@ -40,9 +40,9 @@ from scrimp.surrogates.exact_gp import check_finite, joined, joint_draws
 from scrimp.surrogates.surrogate import (
     Array,
     Data,
-    FittedSurrogate,
     Posterior,
     PosteriorPullback,
+    RecordedSurrogate,
     Surrogate,
     as_columns,
     whole_at,
@@ -179,7 +179,7 @@ class LevelForests(Surrogate):
         if not isinstance(state.get("trees_from"), int):
             raise StudyError("the recorded fit is of another model: fit again")
         check_finite(data)
-        return FittedLevelForests(self.levels, data, whole_at(state, "trees_from"))
+        return FittedLevelForests(self.levels, data, {"trees_from": whole_at(state, "trees_from")})
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,31 +207,23 @@ class _Trees:
 
 
 @dataclass(frozen=True, eq=False)
-class FittedLevelForests(FittedSurrogate):
-    """Forests by level and fantasy, grown from one ``seed``; the variance is an average."""
+class FittedLevelForests(RecordedSurrogate):
+    """Forests by level and fantasy, grown from the recorded seed; the variance is an average."""
 
     levels: tuple[float, ...]
     observed: Data
-    seed: int
-
-    @property
-    def data(self) -> Data:
-        return self.observed
-
-    @property
-    def state(self) -> JsonObject:
-        return {"trees_from": self.seed}
+    recorded: JsonObject
 
     @cached_property
     def _forests(self) -> dict[int, tuple[_Trees, ...]]:
         """A forest per fantasy for each level with data."""
         level = nearest_level(np.array(self.levels), self.observed.x)
-        targets = as_columns(self.observed.y)
+        targets, seed = as_columns(self.observed.y), whole_at(self.recorded, "trees_from")
         found: dict[int, tuple[_Trees, ...]] = {}
         for each in np.unique(level).tolist():
             rows = level == each
             x = self.observed.x[rows, :-1]
-            found[each] = tuple(_Trees.grown(x, y, self.seed + each) for y in targets[rows].T)
+            found[each] = tuple(_Trees.grown(x, y, seed + each) for y in targets[rows].T)
         return found
 
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
@@ -251,7 +243,7 @@ class FittedLevelForests(FittedSurrogate):
 
     def condition(self, data: Data) -> "FittedLevelForests":
         """Add observations: all forests are grown again."""
-        return FittedLevelForests(self.levels, joined(self.observed, data), self.seed)
+        return FittedLevelForests(self.levels, joined(self.observed, data), self.recorded)
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
         return joint_draws(self.posterior(x, joint=True), 1.0, count, rng)

@@ -130,9 +130,9 @@ def test_averages_over_fantasies_and_members_are_explicit_sums(model, x):
 def test_each_member_has_its_own_incumbent(model):
     ensemble = several(model)
     bound = LogExpectedImprovement().bind({"loss": ensemble}, Context(model.data.x))
-    for (member, incumbent), one in zip(bound.members, ensemble.members, strict=True):
-        assert member is one
-        assert incumbent == pytest.approx(one.posterior(model.data.x).mean.min(axis=0))
+    for part, one in zip(bound.parts, ensemble.members, strict=True):
+        assert part.model is one
+        assert part.incumbent == pytest.approx(one.posterior(model.data.x).mean.min(axis=0))
 
 
 def test_means_only_models_and_missing_models_are_refused_by_name(model, x):

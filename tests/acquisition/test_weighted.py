@@ -265,7 +265,7 @@ def bound(request):
             ("plain", ExpectedImprovement()),
         )
     }
-    return BoundMixture((0.5, 0.2, 0.3), parts["log"]), parts["plain"]
+    return BoundMixture(parts["log"], (0.5, 0.2, 0.3)), parts["plain"]
 
 
 def test_is_the_weighted_sum_of_improvements(bound):
