@@ -21,9 +21,9 @@ optimization of machine learning algorithms", 2012.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, TypeVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -202,14 +202,11 @@ class FantasyAverage(BoundAcquisition):
         return value, pull(weights)
 
 
-Part = TypeVar("Part", bound=FantasyAverage, covariant=True)
-
-
 @dataclass(frozen=True)
-class Average(FantasyAverage, Generic[Part]):
+class Average(FantasyAverage):
     """The average of scores, one for each posterior sample of the hyperparameters."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[FantasyAverage, ...]
 
     @property
     def logarithmic(self) -> bool:
@@ -217,8 +214,6 @@ class Average(FantasyAverage, Generic[Part]):
 
     def combined(self, terms: list[Array]) -> tuple[Array, Array]:
         """Return the average (m, F) of the terms of all parts, and its derivatives by them."""
-        if len(terms) == 1:
-            return terms[0], np.ones(1)
         return averaged(np.stack(terms), self.logarithmic, axis=0)
 
     def terms(self, x: Array) -> Array:
@@ -235,6 +230,11 @@ class Average(FantasyAverage, Generic[Part]):
             return total
 
         return value, pull
+
+
+def average_of(parts: Sequence[FantasyAverage]) -> FantasyAverage:
+    """Return the `Average` of several scores, or the only one."""
+    return parts[0] if len(parts) == 1 else Average(tuple(parts))
 
 
 class MeanStdAcquisition(Acquisition):
@@ -284,12 +284,13 @@ class MeanStdAcquisition(Acquisition):
     def logarithm(self) -> "MeanStdAcquisition":
         return self if self.logarithmic else SoftLogarithm(self)
 
-    def bind(
-        self, models: Mapping[str, FittedSurrogate], context: Context
-    ) -> "Average[BoundMeanStd]":
-        """Bind to the model "loss", member by member."""
+    def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> FantasyAverage:
+        return average_of(self.of_members(model_named(models, "loss"), context))
+
+    def of_members(self, loss: FittedSurrogate, context: Context) -> list["BoundMeanStd"]:
+        """Bind to each member of a model of the loss, with its own incumbents."""
         bound = []
-        for member in model_named(models, "loss").members:
+        for member in loss.members:
             best = believed_losses(member, context).min(axis=0)
             if self.margin and self.margin_unit == "deviation":
                 best = best - self.margin * as_columns(member.data.y).std(axis=0)
@@ -298,7 +299,7 @@ class MeanStdAcquisition(Acquisition):
                 nowhere = np.zeros((len(best), member.data.x.shape[1]))
                 best = member.model_units(Data(nowhere, lowered)).y
             bound.append(BoundMeanStd(self, member, best))
-        return Average(tuple(bound))
+        return bound
 
     def __post_init__(self) -> None:
         if self.margin_unit not in MARGIN_UNITS:

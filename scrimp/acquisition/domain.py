@@ -160,10 +160,18 @@ class Domain:
             if column.values is None or not on[:, j].any():
                 continue
             owner = np.flatnonzero(on[:, j])
-            most = exhaustive if column.ordered else np.inf
-            here, there = _other_places(np.asarray(column.values), x[owner, j], most)
+            values, count = np.asarray(column.values), len(column.values)
+            place = np.abs(x[owner, j, None] - values).argmin(axis=1)[:, None]
+            if count <= exhaustive or not column.ordered:
+                targets = np.broadcast_to(np.arange(count), (len(owner), count))
+            else:
+                steps = 2 ** np.arange(int(np.log2(count)) + 1)
+                ends = np.broadcast_to([0, count - 1], (len(owner), 2))
+                targets = np.concatenate([place - steps, place + steps, ends], axis=1)
+            here, which = np.nonzero((targets != place) & (targets >= 0) & (targets < count))
             repeats = 4 if j in self.parents else 1
-            owner, there = np.repeat(owner[here], repeats), np.repeat(there, repeats)
+            owner = np.repeat(owner[here], repeats)
+            there = np.repeat(values[targets[here, which]], repeats)
             moved = x[owner]
             moved[:, j] = there
             rows.append(moved)
@@ -194,7 +202,6 @@ class Domain:
         return np.where(self.active(x), x, INACTIVE_VALUE) if self.conditions else x
 
     def _switch_on(self, x: Array, were_on: Mask, rng: np.random.Generator) -> Array:
-        """Sample the columns that were off and are on now."""
         if not self.conditions:
             return x
         fresh = Domain(self.columns).from_unit(rng.random(x.shape))
@@ -244,21 +251,6 @@ def contains_rows(x: Array, known: Array) -> Mask:
         near = known[order[first[i] : last[i]]]
         found[i] = (np.abs(near - x[i]) <= ROW_TOLERANCE).all(axis=1).any()
     return found
-
-
-def _other_places(
-    values: Array, current: Array, exhaustive: float
-) -> tuple[NDArray[np.intp], Array]:
-    """Return values to try instead of the current ones (r,): index, and another value."""
-    place, count = np.abs(current[:, None] - values).argmin(axis=1)[:, None], len(values)
-    if count <= exhaustive:
-        targets = np.broadcast_to(np.arange(count), (len(current), count))
-    else:
-        steps = 2 ** np.arange(int(np.log2(count)) + 1)
-        ends = np.broadcast_to([0, count - 1], (len(current), 2))
-        targets = np.concatenate([place - steps, place + steps, ends], axis=1)
-    here, which = np.nonzero((targets != place) & (targets >= 0) & (targets < count))
-    return here, values[targets[here, which]]
 
 
 @lru_cache(maxsize=16)

@@ -51,10 +51,10 @@ from scipy.special import erfcx, log_ndtr, ndtri
 
 from scrimp.acquisition.acquisition import (
     Acquisition,
-    Average,
     Context,
     FantasyAverage,
     TermsPullback,
+    average_of,
     believed_losses,
     model_named,
     standard_deviations,
@@ -299,7 +299,7 @@ class LogHypervolumeImprovement(Acquisition):
         members = [model_named(models, name).members for name in self.names]
         longest = max(map(len, members))
         combined = [tuple(own[k % len(own)] for own in members) for k in range(longest)]
-        return Average(tuple(BoundHypervolume(m, self._open(m, context)) for m in combined))
+        return average_of([BoundHypervolume(each, self._open(each, context)) for each in combined])
 
     def _open(self, models: Sequence[FittedSurrogate], context: Context) -> OpenRegion:
         """Return the region that the front leaves open in each fantasy."""

@@ -29,7 +29,6 @@ For losses this is minus the lower confidence bound; for rewards it is the upper
 All functions take broadcastable arrays; lower means are better.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import log, pi, sqrt
 from typing import ClassVar
@@ -37,7 +36,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
-from scrimp.acquisition.acquisition import Average, BoundMeanStd, Context, MeanStdAcquisition
+from scrimp.acquisition.acquisition import BoundMeanStd, Context, MeanStdAcquisition
 from scrimp.plugins.settings import above, below, check_settings, choices, setting
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
@@ -206,14 +205,12 @@ class _Confidence(MeanStdAcquisition):
     def __post_init__(self) -> None:
         check_settings(self)
 
-    def bind(
-        self, models: Mapping[str, FittedSurrogate], context: Context
-    ) -> Average[BoundMeanStd]:
+    def of_members(self, loss: FittedSurrogate, context: Context) -> list[BoundMeanStd]:
         if self.schedule == "constant":
-            return super().bind(models, context)
+            return super().of_members(loss, context)
         count, dimension = context.evaluated.shape
         kappa = growing_kappa(count, dimension, self.delta, self.divisor)
-        return replace(self, kappa=kappa, schedule="constant").bind(models, context)
+        return replace(self, kappa=kappa, schedule="constant").of_members(loss, context)
 
 
 class LowerConfidenceBound(_Confidence):

@@ -255,7 +255,6 @@ class _Climb:
     young: Mask  # (r,)
 
     def of(self, kept: Mask) -> "_Climb":
-        """The state of some of the starts."""
         parts = {}
         for name, part in vars(self).items():
             parts[name] = part[kept]

@@ -53,6 +53,7 @@ from scrimp.acquisition.acquisition import (
     FantasyAverage,
     MeanStdAcquisition,
     TermsPullback,
+    average_of,
     model_named,
 )
 from scrimp.acquisition.improvement import LogExpectedImprovement, ProbabilityOfImprovement
@@ -128,7 +129,7 @@ def bind_logarithm(
 
 
 @dataclass(frozen=True)
-class BoundMixture(Average[FantasyAverage]):
+class BoundMixture(Average):
     """The logarithm of a weighted sum of utilities, whose terms are logarithms: the value of a
     mixture of models.
 
@@ -283,7 +284,7 @@ def probability_of_feasibility(limit: Limit) -> FantasyAverage:
     if not math.isinf(limit.low):
         formula = ProbabilityWithin(limit.low, limit.high)
     high = np.array([limit.high])
-    return Average(tuple(BoundMeanStd(formula, one, high) for one in limit.model.members))
+    return average_of([BoundMeanStd(formula, one, high) for one in limit.model.members])
 
 
 def believed_feasible(limits: tuple[Limit, ...], pending: Array) -> NDArray[np.bool_]:

@@ -203,7 +203,9 @@ def training_data(history: History, encoding: Encoding, rule: BudgetRule | None 
 def _rows_of(trial: Trial, rule: BudgetRule) -> TrialRows:
     failed = has_failed(trial)
     own = rule.observed(trial, failed)
-    seen: list[Seen] = [(trial, budget, point) for budget, point in own]
+    seen: list[Seen] = []
+    for budget, point in own:
+        seen.append((trial, budget, point))
     awaited = rule.awaited(trial, own)
     if failed:
         return trial, seen if awaited is None else [*seen, (trial, awaited, None)], None
@@ -282,17 +284,13 @@ def _log_cost(seen: Sequence[Seen]) -> Array:
     return np.log(np.where(costs > 0, costs, math.nan))
 
 
-def _nothing() -> tuple[Array, Mask] | None:
-    return None
-
-
 def encoded_trials(history: History, encoding: Encoding) -> tuple[Array, Mask]:
     """Return the configurations of all trials as rows (k, d), and a mask (k,) of those that fit the
     space; other rows are NaN. Each trial is encoded once."""
-    kept: Kept[tuple[Array, Mask] | None] = history.derive(Cache(_nothing, encoding))
-    nothing = np.zeros((0, encoding.dimension)), np.zeros(0, dtype=bool)
+    kept: Kept[dict[str, tuple[Array, Mask]]] = history.derive(Cache(dict, encoding))
     # Both are replaced at once, because pages read them from several threads.
-    rows, usable = kept.value or nothing
+    nothing = np.zeros((0, encoding.dimension)), np.zeros(0, dtype=bool)
+    rows, usable = kept.value.get("all", nothing)
     fitting, fits = [], []
     for trial in history.trials[len(rows) :]:
         fits.append(encoding.space.contains(trial.config))
@@ -303,5 +301,5 @@ def encoded_trials(history: History, encoding: Encoding) -> tuple[Array, Mask]:
         more[fits] = encoding.encode(fitting)
         rows, usable = np.vstack([rows, more]), np.concatenate([usable, np.array(fits)])
         rows.setflags(write=False)
-        kept.value = rows, usable
+        kept.value["all"] = rows, usable
     return rows, usable

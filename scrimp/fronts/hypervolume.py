@@ -212,7 +212,6 @@ def default_reference(losses: Array) -> Array:
 
 
 def _beyond(front: Array, every: Array) -> float:
-    """Return the reference along one objective."""
     front, every = front[np.isfinite(front)], every[np.isfinite(every)]
     if not len(every):
         return 1.0

@@ -166,7 +166,6 @@ class DecayPrior(Prior):
 
     @property
     def _own(self) -> int:
-        """The number of scalars that are learned."""
         return len(SCALARS) if self.share is None else len(SCALARS) - 1
 
     @property
@@ -332,7 +331,6 @@ class SharedDecayPosterior(NoisyPosterior):
         return cls(prior, noise, x[order], y[order], first)
 
     def part(self, size: int) -> "SharedDecayPosterior":
-        """Return the posterior given whole configurations with about ``size`` rows in all."""
         count = max(1, round(len(self.first) * size / self.size))
         chosen = np.zeros(len(self.first), dtype=bool)
         chosen[spread_rows(len(self.first), count)] = True

@@ -15,7 +15,7 @@ processes: frozen values that hold their parameters.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from operator import attrgetter
 from typing import Literal, Self
 
@@ -120,11 +120,6 @@ class Gamma(Density):
 
     shape: float
     rate: float
-
-    @classmethod
-    def with_mean(cls, mean: float, shape: float) -> "Gamma":
-        """The Gamma density of this mean and shape."""
-        return cls(shape, shape / mean)
 
     def log_density_and_gradient(self, value: Array) -> tuple[Array, Array]:
         constant = self.shape * math.log(self.rate) - math.lgamma(self.shape)
@@ -241,34 +236,25 @@ class Parametrised(ABC):
         """Return a copy with other parameter values (p,)."""
 
 
-@dataclass(frozen=True)
 class ParameterVector:
     """All parameters of a model as one flat vector of p = ``size`` values.
 
     ``initial``, ``lower`` and ``upper`` are natural starting values and bounds (p,).
     """
 
-    parameters: tuple[Hyperparameter, ...]
-    size: int = field(init=False, repr=False, compare=False)
-    initial: Array = field(init=False, repr=False, compare=False)
-    lower: Array = field(init=False, repr=False, compare=False)
-    upper: Array = field(init=False, repr=False, compare=False)
-    _blocks: tuple[tuple[Hyperparameter, slice], ...] = field(init=False, repr=False, compare=False)
-    _log: NDArray[np.bool_] = field(init=False, repr=False, compare=False)
-    _logit: NDArray[np.bool_] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        blocks, rows, encodings = [], list[tuple[float, float, float]](), list[str]()
-        for parameter in self.parameters:
-            blocks.append((parameter, slice(len(rows), len(rows) + parameter.size)))
+    def __init__(self, parameters: tuple[Hyperparameter, ...]) -> None:
+        self.parameters = parameters
+        self._blocks: list[tuple[Hyperparameter, slice]] = []
+        rows, encodings = list[tuple[float, float, float]](), list[str]()
+        for parameter in parameters:
+            self._blocks.append((parameter, slice(len(rows), len(rows) + parameter.size)))
             rows += [(parameter.start, *parameter.bounds)] * parameter.size
             encodings += [parameter.encoding] * parameter.size
-        initial, lower, upper = np.array(rows).reshape(-1, 3).T.copy()
-        kinds = np.array(encodings, dtype="U8")
-        self.__dict__.update(size=len(rows), initial=initial, lower=lower, upper=upper)
-        self.__dict__.update(_blocks=tuple(blocks), _log=kinds == "log", _logit=kinds == "logit")
-        if len(self.to_json(initial)) < len(blocks):
-            names = [parameter.name for parameter in self.parameters]
+        self.size, kinds = len(rows), np.array(encodings, dtype="U8")
+        self.initial, self.lower, self.upper = np.array(rows).reshape(-1, 3).T.copy()
+        self._log, self._logit = kinds == "log", kinds == "logit"
+        if len(self.to_json(self.initial)) < len(parameters):
+            names = [parameter.name for parameter in parameters]
             raise ValueError(
                 f"parameter names {names} repeat; give each part of the model its own name"
             )

@@ -329,6 +329,5 @@ def _basis(curvature: Array) -> Array:
 
 
 def _slopes(posterior: LogPosterior, coordinates: Array) -> Array:
-    """The gradient (p,) of the log density by encoded parameters."""
     values = posterior.vector.decode(coordinates)
     return posterior.value_and_gradient(values)[1] * posterior.vector.slopes(values)

@@ -32,11 +32,11 @@ from scrimp.gp.kernel import Array
 ResidualPullback = Callable[[Array, Array], tuple[Array, float]]
 """pull(dg (m,), dG (m, m)) -> gradients of the parameters (p,) and of the noise variance."""
 
-POWER = Hyperparameter("power", Gamma.with_mean(0.5, 0.1), bounds=(1e-3, 5.0), initial=0.5)
+POWER = Hyperparameter("power", Gamma(0.1, 0.2), bounds=(1e-3, 5.0), initial=0.5)
 LOG_AMPLITUDE = Hyperparameter(
     "log_amplitude", Normal(0.0, 1.0), bounds=(-5.0, 5.0), encoding="identity"
 )
-BEND = Hyperparameter("bend", Gamma.with_mean(1.0, 0.1), bounds=(1e-3, 10.0), initial=1.0)
+BEND = Hyperparameter("bend", Gamma(0.1, 0.1), bounds=(1e-3, 10.0), initial=1.0)
 
 
 @dataclass(frozen=True)

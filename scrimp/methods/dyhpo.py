@@ -23,10 +23,10 @@ import msgspec
 import numpy as np
 
 from scrimp.acquisition.acquisition import (
-    Average,
     BoundMeanStd,
     Context,
     MeanStdAcquisition,
+    average_of,
     fantasise,
 )
 from scrimp.acquisition.improvement import LogExpectedImprovement
@@ -208,29 +208,29 @@ def improvements(
     """
     formula = LogExpectedImprovement() if acquisition is None else acquisition.logarithm()
     shares = curves.data.x[:, -1]
-    reached: dict[float, Average[BoundMeanStd]] = {}
+    reached: dict[float, list[BoundMeanStd]] = {}
     for share in np.unique(shares):
         here = shares == share
         evaluated = Context(curves.data.x[here, :-1])
-        bound = formula.bind({"loss": AtBudget(model, share)}, evaluated)
+        bound = formula.of_members(AtBudget(model, share), evaluated)
         if observed:
             best = float(curves.fitted.model_units(curves.data).y[here].min())
-            lowest = np.full_like(bound.parts[0].incumbent, best)
-            bound = Average(tuple(replace(part, incumbent=lowest) for part in bound.parts))
+            lowest = np.full_like(bound[0].incumbent, best)
+            bound = [replace(one, incumbent=lowest) for one in bound]
         reached[share] = bound
     # At a budget that no trial has reached, the best at any budget has to be beaten.
     overall = [
-        np.min([bound.parts[k].incumbent for bound in reached.values()], axis=0)
-        for k in range(len(model.members))
+        np.min([one.incumbent for one in each], axis=0)
+        for each in zip(*reached.values(), strict=True)
     ]
     scores = np.empty(len(rows))
     for share in np.unique(rows[:, -1]):
         found = next((known for other, known in reached.items() if abs(other - share) < 1e-9), None)
         if found is None:
             pairs = zip(AtBudget(model, share).members, overall, strict=True)
-            found = Average(tuple(BoundMeanStd(formula, *pair) for pair in pairs))
+            found = [BoundMeanStd(formula, *pair) for pair in pairs]
         here = rows[:, -1] == share
-        scores[here] = found(rows[here, :-1])
+        scores[here] = average_of(found)(rows[here, :-1])
     return scores
 
 

@@ -182,7 +182,6 @@ class AsynchronousHalving(Scheduler):
         return wait_or_finish(history, NONE_LEFT)
 
     def review(self, history: History, trial: int) -> Verdict:
-        """With ``type`` stopping, end a trial that was beyond the cutoff at its latest rung."""
         if self.type != "stopping":
             return Verdict.CONTINUE
         bracket = history.trials[trial].bracket or 0

@@ -49,7 +49,6 @@ class MedianStopping(Scheduler):
         return RunToEnd().next_request(history, rng)
 
     def review(self, history: History, trial: int) -> Verdict:
-        """End a trial that was beyond the median at the latest level it reached."""
         budget = history.problem.budget
         if budget is None:
             return Verdict.CONTINUE

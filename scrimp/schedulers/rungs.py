@@ -25,7 +25,7 @@ Li et al., "Hyperband", 2018. Li et al., "A system for massively parallel hyperp
 import math
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
 from msgspec.structs import replace
@@ -150,22 +150,18 @@ def synchronous_sizes(
     )
 
 
+@dataclass(eq=False, slots=True)
 class Rung:
     """One rung: all losses in increasing order, and the paused trials among them as (-loss,
     -trial), best last. ``points``: with several metrics, the observations of all trials here."""
 
-    __slots__ = ("fewest", "level", "losses", "points", "quantile", "rule", "waiting")
-
-    def __init__(
-        self, level: float, quantile: float, rule: str = "quantile", fewest: int = 0
-    ) -> None:
-        self.level = level
-        self.quantile = quantile
-        self.rule = rule
-        self.fewest = fewest
-        self.losses: list[float] = []
-        self.waiting: list[tuple[float, int]] = []
-        self.points: dict[int, Observation] = {}
+    level: float
+    quantile: float
+    rule: str = "quantile"
+    fewest: int = 0
+    losses: list[float] = field(default_factory=list)
+    waiting: list[tuple[float, int]] = field(default_factory=list)
+    points: dict[int, Observation] = field(default_factory=dict)
 
     def passes(self, loss: float, least: int) -> bool | None:
         """True if ``loss`` is within the cutoff; None with fewer than ``least`` trials."""
@@ -269,7 +265,6 @@ class Rungs:
                     self._rank(index)
 
     def _rank(self, index: int) -> None:
-        """Update the ranks of all trials at a rung."""
         rung = self.rungs[index]
         places = dict(zip(rung.points, standings(list(rung.points.values())), strict=True))
         for trial, place in places.items():

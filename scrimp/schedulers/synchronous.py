@@ -246,7 +246,6 @@ class SynchronousHalving(Scheduler):
         ]
 
     def next_request(self, history: History, rng: np.random.Generator) -> Request:
-        """Return a job of the oldest bracket that has one, else of a new bracket."""
         shapes = self.shapes(history.problem)
         job = history.derive(BracketTable(shapes)).job()
         if job is None:

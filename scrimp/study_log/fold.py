@@ -82,8 +82,8 @@ class Kept(Generic[K]):
 
 @dataclass(frozen=True)
 class Cache(Fold[Kept[K]]):
-    """What ``make`` makes, one for each ``key``, to be filled by its reader, and made anew when a trial
-    is retried or the problem changes. That changes time, never results.
+    """A value that ``make`` returns, one for each ``key``, which its reader fills. It is made again when
+    a trial is retried or the problem changes; that changes time, never results.
 
         kept = history.derive(Cache(dict, encoding))
         with kept.lock: ...

@@ -182,7 +182,6 @@ class BayesianSuggester(Suggester):
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
-        """Return the best of the acquisition, one after the other when several are asked for."""
         problem = history.problem
         acquisition = create_acquisition(self.acquisition, **self.acquisition_settings)
         if isinstance(acquisition, SeveralModelsAcquisition):
@@ -243,7 +242,6 @@ class BayesianSuggester(Suggester):
         return Suggestion(tuple(configs), record)
 
     def _models(self, history: History, training: Training, rng: np.random.Generator) -> Models:
-        """Fit the models of all metrics, constraints and the cost."""
         settings = self.model
         if self.acquisition == "thompson":
             # A draw has no logarithm to which a probability of feasibility could be added.
@@ -333,7 +331,6 @@ class BayesianSuggester(Suggester):
         )
 
     def _draws_weights(self, problem: Problem) -> bool:
-        """Return True if there are several metrics and each decision draws one trade-off."""
         return problem.several and (
             self.trade_off == "chebyshev"
             or self.acquisition != "log-ei"
@@ -380,7 +377,6 @@ class BayesianSuggester(Suggester):
     def forecast(
         self, history: History, points: ForecastPoints, rng: np.random.Generator
     ) -> Sequence[ForecastColumn]:
-        """Predict each metric, constraint and cost by its own Gaussian process."""
         problem, encoding = history.problem, encoding_of(history.problem.space)
         points.check_full(problem)
         if self._draws_weights(problem):
@@ -553,7 +549,6 @@ def _draws(model: FittedSurrogate, rows: Array, rng: np.random.Generator) -> Arr
 def _candidates(
     models: Models, training: Training, encoding: Encoding, rng: np.random.Generator
 ) -> Array:
-    """Return configurations (k, d) that may be tried next."""
     domain = encoding.domain
     x = domain.sample(NUMBERS.gain_candidates, rng)
     if domain.pool is None:

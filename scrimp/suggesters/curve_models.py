@@ -58,9 +58,9 @@ Rows = list[tuple[float, Observation]]
 DATA = ("rungs", "rungs_and_last", "all")
 ADDITIVE = ("gp_expdecay", "gp_issm")
 BY_RUNG = ("gp_independent", "forest")
+"""Models that know nothing about a rung without data."""
 WITH_KERNEL = ("model", ("gp_multitask", "gp_independent", *ADDITIVE))
 """Models with a kernel over configurations."""
-"""Models that know nothing about a rung without data."""
 
 
 @dataclass(frozen=True)
@@ -187,19 +187,13 @@ def register_curve_model(name: str, factory: CurveModelFactory) -> None:
     The factory is handed the columns of the configuration and the shares of the full budget at the
     rungs; targets come standardised.
     """
-    _MODELS.add(name, _Registered(factory))
 
-
-@dataclass(frozen=True)
-class _Registered:
-    """A model of an extension, called like scrimp's own."""
-
-    factory: CurveModelFactory
-
-    def __call__(
-        self, settings: object, columns: Sequence[Column], levels: tuple[float, ...], search: object
+    def made(
+        settings: object, columns: Sequence[Column], levels: tuple[float, ...], search: object
     ) -> Surrogate:
-        return self.factory(columns, tuple(level / levels[-1] for level in levels))
+        return factory(columns, tuple(level / levels[-1] for level in levels))
+
+    _MODELS.add(name, made)
 
 
 def _built_in(
@@ -208,7 +202,6 @@ def _built_in(
     levels: tuple[float, ...],
     search: SearchSettings,
 ) -> Surrogate:
-    """Build one of scrimp's own models, for standardised targets."""
     shares = tuple(level / levels[-1] for level in levels)
     match settings.model:
         case "gp_multitask":
@@ -422,50 +415,36 @@ def fit_curves(
         raise NumericalError("no finite loss was reported at a rung yet")
     kept = _kept(training, settings, rng)
     full = levels[-1]
-    metrics, first = history.problem.names, settings.model
+    settings = settings.of_space(encoding.domain.pool is not None)
+    metrics, first, seen = history.problem.names, settings.model, len(training.y)
     surrogates, fitted, records, data = [], {}, {}, []
     for place, values in enumerate(curve_targets(training).T):
         name = f"{first}:{metrics[place]}" if place else first
         rows = kept[np.isfinite(values[kept])]
-        noise = training.noise_of(place, rows)
+        if not len(rows):
+            raise NumericalError("a metric was not reported yet: nothing can be learned about it")
         x = with_share(training.x[rows], training.budget[rows] / full)
-        data.append(Data(x, values[rows], noise))
-        recorded = (history.recorded.fit or {}).get(name)
-        surrogate, fitted[loss_names(metrics)[place]], records[name] = _fit_one(
-            data[-1], len(training.y), recorded, (settings, encoding, levels), rng
-        )
-        surrogates.append(surrogate)
+        data.append(Data(x, values[rows], training.noise_of(place, rows)))
+        recorded, search = (history.recorded.fit or {}).get(name), FIRST_FIT
+        if recorded is not None:
+            search = replace(FIRST_FIT, iterations=settings.refit_steps)
+        model = curve_model(settings, encoding.columns, levels, search)
+        if recorded is not None and not _is_of(model, recorded):
+            recorded, model = None, curve_model(settings, encoding.columns, levels)
+        due = _is_due(recorded, seen, settings)
+        if settings.fresh_fits and due:
+            recorded = None
+        found, record = fit_or_restore(model, data[-1], seen, recorded, due, rng)
+        if recorded is not None and record is recorded:
+            # ``since`` counts how often there were new observations without a fit.
+            since = recorded.since + (seen != recorded.n)
+            record = msgspec.structs.replace(recorded, n=seen, since=since)
+        else:
+            # The last column is the budget.
+            record = msgspec.structs.replace(record, length_scales=record.length_scales[:-1])
+        surrogates.append(model)
+        fitted[loss_names(metrics)[place]], records[name] = found, record
     return Curves(surrogates[0], fitted, data[0], training, kept, full, records)
-
-
-def _fit_one(
-    data: Data,
-    seen: int,
-    recorded: Fit | None,
-    made_of: tuple[CurveSettings, Encoding, tuple[float, ...]],
-    rng: np.random.Generator,
-) -> tuple[Surrogate, FittedSurrogate, Fit]:
-    """Return the model of one metric, fitted or restored, and the record to note."""
-    settings, encoding, levels = made_of
-    if not len(data):
-        raise NumericalError("a metric was not reported yet: nothing can be learned about it")
-    settings = settings.of_space(encoding.domain.pool is not None)
-    search = FIRST_FIT
-    if recorded is not None:
-        search = replace(FIRST_FIT, iterations=settings.refit_steps)
-    model = curve_model(settings, encoding.columns, levels, search)
-    if recorded is not None and not _is_of(model, recorded):
-        recorded, model = None, curve_model(settings, encoding.columns, levels)
-    due = _is_due(recorded, seen, settings)
-    if settings.fresh_fits and due:
-        recorded = None
-    fitted, record = fit_or_restore(model, data, seen, recorded, due, rng)
-    if recorded is not None and record is recorded:
-        # ``since`` counts how often there were new observations without a fit.
-        since = recorded.since + (seen != recorded.n)
-        return model, fitted, msgspec.structs.replace(recorded, n=seen, since=since)
-    # The last column is the budget.
-    return model, fitted, msgspec.structs.replace(record, length_scales=record.length_scales[:-1])
 
 
 def _is_of(model: Surrogate, recorded: Fit) -> bool:
@@ -479,9 +458,9 @@ def _is_of(model: Surrogate, recorded: Fit) -> bool:
 def _kept(
     training: Training, settings: CurveSettings, rng: np.random.Generator
 ) -> NDArray[np.intp]:
-    if settings.max_data is None:
-        return np.arange(len(training.y))
     first = np.arange(len(training.y))
+    if settings.max_data is None:
+        return first
     if settings.dense:
         first = without_dense_steps(training.trial, training.budget, settings.max_data)
     return first[thinned(training.trial[first], training.budget[first], settings.max_data, rng)]

@@ -107,8 +107,6 @@ class DensitySuggester(Suggester):
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
-        """Return ``count`` configurations, each with the earlier ones pending."""
-        del request
         known = history.derive(KNOWN)
         initial = self.initial or len(known.space.searched) + 2
         ranking = rank_trials(history, initial)
@@ -137,7 +135,6 @@ class DensitySuggester(Suggester):
         taken: Sequence[Config],
         rng: np.random.Generator,
     ) -> list[Config]:
-        """The new candidate with the largest ratio; empty if none is new."""
         encoding = _encoding(known.space)
         ratio = self._ratio(known, rows, ranking, encode_existing(encoding, taken), rng)
         configs = encoding.decode(ratio.good.sample(self.candidates, rng, self.widening))
@@ -244,7 +241,6 @@ def rank_trials(history: History, needed: int) -> Ranking | None:
 
 
 def _ranked(history: History, level: float) -> list[int]:
-    """The trials that have reached a level, best first."""
     if not history.problem.several:
         pairs = ordered_trials(
             history, ("density standing", level), lambda trial: _standing(trial, level)

@@ -103,13 +103,9 @@ class TurnsTaken(Fold[Turns]):
     kinds = (Decided, TrialAdded)
 
     def begin(self, problem: Problem) -> Turns:
-        """Return no turns."""
-        del problem
         return Turns()
 
     def step(self, state: Turns, event: Event, before: Trial | None, trial: Trial | None) -> None:
-        """Give the trial of a decision to its expert; the record comes first."""
-        del before, trial
         if isinstance(event, Decided):
             state.latest = expert_of(event.record)
         elif isinstance(event, TrialAdded):

@@ -22,7 +22,13 @@ from numpy.typing import NDArray
 
 from scrimp.acquisition.acquisition import Acquisition, BoundAcquisition, Context, fantasise
 from scrimp.acquisition.hypervolume_improvement import drawn_exactly, uncertain_rows
-from scrimp.acquisition.maximize import Found, MaximizeSettings, Search, maximize_acquisition
+from scrimp.acquisition.maximize import (
+    SCALE_BOUNDS,
+    Found,
+    MaximizeSettings,
+    Search,
+    maximize_acquisition,
+)
 from scrimp.acquisition.weighted import CONSTRAINT
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import Training
@@ -64,11 +70,6 @@ class FitAndChooseNumbers:
 
     usual_length_scale: float = 0.5
     """Length-scale of a search along a column for which the model has none; convention."""
-
-    min_length_scale: float = 0.01
-    """Bounds of the length-scales of a search, with the next; convention."""
-
-    max_length_scale: float = 2.0
 
     anchors: int = 5
     """Best evaluations around which a search draws candidates; convention."""
@@ -217,7 +218,7 @@ def length_scales(model: FittedSurrogate, dimension: int) -> Array:
     """The model's length-scales along the first ``dimension`` columns, bounded, for a search."""
     scales = model.length_scales[:dimension]
     known = np.where(np.isnan(scales), NUMBERS.usual_length_scale, scales)
-    return known.clip(NUMBERS.min_length_scale, NUMBERS.max_length_scale)
+    return known.clip(*SCALE_BOUNDS)
 
 
 def _failure_model(columns: Sequence[Column]) -> ExactGP:
@@ -445,8 +446,7 @@ def lonely_rows(losses: Array, most: int) -> NDArray[np.intp]:
 
 def reason_of(loss: FittedSurrogate, found: Found, decoded: list[Config]) -> Modelled:
     """Return the reason for the chosen point: its score, the expected loss, and its rivals."""
-    pairs = zip(found.scores[1:].tolist(), decoded[1:], strict=False)
-    rivals = tuple(Rival(score, config) for score, config in pairs)
+    rivals = tuple(map(Rival, found.scores[1:].tolist(), decoded[1:]))
     expected = expected_at(found.x[:1], loss)
     return Modelled(score=float(found.scores[0]), expected=expected, rivals=rivals)
 

@@ -66,8 +66,6 @@ class GeneticSuggester(Suggester):
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
-        """Return ``count`` children, or the first configurations while there are too few parents."""
-        del request
         known = history.derive(KNOWN)
         configs = first_configs(history, self.population - len(history.trials), count, rng)
         if configs:
@@ -86,7 +84,6 @@ class GeneticSuggester(Suggester):
         return Suggestion(tuple(configs), DecisionRecord(reason=reason))
 
     def _parents(self, history: History) -> list[Trial]:
-        """The best trials that reported all metrics, best first."""
         space, seen, reports = history.problem.space, [], []
         for trial in history.trials:
             last = trial.last

@@ -63,7 +63,6 @@ def register_cost(name: str, function: Callable[[Config], float]) -> None:
 
 
 def cost_by_name(name: str) -> Callable[[Config], float]:
-    """Return the cost function of that name."""
     return _COSTS[name]
 
 
@@ -202,7 +201,6 @@ def untransformed(columns: Sequence[Column], settings: ModelSettings) -> Surroga
 
 
 def _as_set(kernel: Kernel, settings: ModelSettings) -> Kernel:
-    """Return the kernel with the length-scale and the priors of the settings."""
     change = (lambda parameter: parameter) if settings.priors else _without_prior
     if not (isinstance(kernel, Scaled) and isinstance(kernel.inner, Stationary)):
         raise MethodError(
@@ -217,5 +215,4 @@ def _as_set(kernel: Kernel, settings: ModelSettings) -> Kernel:
 
 
 def _without_prior(parameter: Hyperparameter) -> Hyperparameter:
-    """Return the hyperparameter with a flat density and the same start."""
     return replace(parameter, density=Flat(*parameter.bounds), initial=parameter.start)

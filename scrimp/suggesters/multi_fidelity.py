@@ -86,19 +86,16 @@ class MultiFidelitySuggester(Suggester):
         return create_acquisition(self.search.acquisition, **self.search.acquisition_settings)
 
     def informed_by(self, past: PastKnowledge) -> Suggester:
-        """Return a copy whose length-scale priors come from past studies."""
         return replace(self, search=self.search.informed_by(past))
 
     def forecast(
         self, history: History, points: ForecastPoints, rng: np.random.Generator
     ) -> Sequence[ForecastColumn]:
-        """Predict each metric by its model of budgets."""
         return self.search.forecast(history, points, rng)
 
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
-        """Return the best of the acquisition, one after the other when several are asked for."""
         check_of_one_metric(
             history.problem,
             acquisition=(self.search.acquisition, "log-ei"),

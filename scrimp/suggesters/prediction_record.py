@@ -53,13 +53,11 @@ class _PredictionRecord(Fold[_Predictions]):
     """Collects the expectation of each decision by a model."""
 
     def begin(self, problem: Problem) -> _Predictions:
-        del problem
         return _Predictions()
 
     def step(
         self, state: _Predictions, event: Event, before: Trial | None, trial: Trial | None
     ) -> None:
-        del before, trial
         if isinstance(event, Decided):
             reason = event.record.reason
             state.pending = reason.expected if isinstance(reason, Modelled) else None

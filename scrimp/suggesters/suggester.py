@@ -105,7 +105,6 @@ class Suggester(ABC):
 
     def informed_by(self, past: PastKnowledge) -> "Suggester":
         """Return a copy informed by past studies; by default, self."""
-        del past
         return self
 
     @abstractmethod
@@ -120,7 +119,6 @@ class Suggester(ABC):
     ) -> GainLeft | None:
         """Return the improvement that ``trials`` further trials are expected to bring; None without
         a model of it, the default."""
-        del history, trials, rng
         return None
 
     def forecast(
@@ -128,5 +126,4 @@ class Suggester(ABC):
     ) -> "Sequence[ForecastColumn]":
         """Predict every metric, constraint and cost that the suggester has a model of, with the
         hyperparameters that its last decision recorded; empty without a model, the default."""
-        del history, points, rng
         return ()

@@ -145,12 +145,9 @@ class KnownConfigs(Fold[Known]):
     kinds = (TrialAdded, StudyChanged)
 
     def begin(self, problem: Problem) -> Known:
-        """Return a record without configurations."""
         return Known(problem.space)
 
     def step(self, state: Known, event: Event, before: Trial | None, trial: Trial | None) -> None:
-        """Add a new trial, or follow a changed space."""
-        del before, trial
         if isinstance(event, TrialAdded):
             state.add(event.config)
         elif isinstance(event, StudyChanged) and event.problem is not None:
@@ -173,8 +170,6 @@ class RandomSuggester(Suggester):
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
-        """Return ``count`` configurations at random."""
-        del request
         return Suggestion(tuple(draw_fresh(history.derive(KNOWN), count, rng)))
 
 
@@ -218,8 +213,6 @@ class QuasiRandomSuggester(Suggester):
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
-        """Return the next ``count`` configurations of the sequence, then random ones."""
-        del request
         configs = sobol_fresh(history, count)
         record = EMPTY_RECORD if configs else DecisionRecord(reason=DrawnAtRandom())
         known = history.derive(KNOWN)
@@ -278,8 +271,6 @@ class GridSuggester(Suggester):
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
-        """Return the next ``count`` configurations of the grid; fewer at its end."""
-        del request, rng
         named = self.resolution
         key = tuple(sorted(named.items())) if isinstance(named, dict) else named
         return Suggestion(tuple(history.derive(GridWalk(key)).next(count)))
@@ -320,7 +311,6 @@ class GridWalk(Fold[Walk]):
     kinds = KnownConfigs.kinds
 
     def begin(self, problem: Problem) -> Walk:
-        """Return a walk at the start of the grid."""
         return self._walk(Known(problem.space))
 
     def _walk(self, known: Known) -> Walk:
@@ -328,7 +318,6 @@ class GridWalk(Fold[Walk]):
         return Walk(known, dict(key) if isinstance(key, tuple) else key)
 
     def step(self, state: Walk, event: Event, before: Trial | None, trial: Trial | None) -> None:
-        """Add a new trial; start again in a changed space."""
         KNOWN.step(state.known, event, before, trial)
         if state.known.space is not state.space:
             state.__dict__.update(self._walk(state.known).__dict__)

@@ -49,7 +49,7 @@ from scrimp.gp.marginal_likelihood import (
 )
 from scrimp.gp.process import Prior
 from scrimp.gp.residual import Residual, ResidualMoments
-from scrimp.json_values import Json
+from scrimp.json_values import JsonObject
 from scrimp.surrogates.budget_levels import nearest_level
 from scrimp.surrogates.exact_gp import (
     NOISE,
@@ -64,9 +64,9 @@ from scrimp.surrogates.exact_gp import (
 from scrimp.surrogates.surrogate import (
     Array,
     Data,
-    FittedSurrogate,
     Posterior,
     PosteriorPullback,
+    RecordedSurrogate,
     as_columns,
 )
 
@@ -200,7 +200,7 @@ class AdditiveCurves(MaximumAPosteriori["FittedAdditiveCurves"]):
         reductions = observed.reduced(moments)
         ends = observed.ends(reductions)
         gp, state = fitted_gp(prior, 0.0, ends, {}), record_of(self.vector, values, explored)
-        return FittedAdditiveCurves(self, values, observed, moments, reductions, gp, state)
+        return FittedAdditiveCurves(self, values, data, observed, moments, reductions, gp, state)
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +219,6 @@ class CurvesPosterior(LogPosterior):
         return len(self.observed.data)
 
     def part(self, size: int) -> "CurvesPosterior":
-        """Return the posterior given whole curves with about ``size`` observations in all."""
         count = len(self.observed.configs)
         kept = max(2, round(count * size / self.size))
         chosen = self.observed.configs[spread_rows(count, kept)]
@@ -274,24 +273,17 @@ class CurvesPosterior(LogPosterior):
 
 
 @dataclass(frozen=True, eq=False)
-class FittedAdditiveCurves(FittedSurrogate):
+class FittedAdditiveCurves(RecordedSurrogate):
     """The GP over ends, and the reduced curves."""
 
     model: AdditiveCurves
     values: Array
-    observed: Observed
+    observed: Data
+    curves: Observed
     moments: ResidualMoments
     reductions: list[Reduction]
     ends: FittedGP
-    recorded: Mapping[str, Json]
-
-    @property
-    def data(self) -> Data:
-        return self.observed.data
-
-    @property
-    def state(self) -> Mapping[str, Json]:
-        return self.recorded
+    recorded: JsonObject
 
     @property
     def length_scales(self) -> Array:
@@ -306,7 +298,7 @@ class FittedAdditiveCurves(FittedSurrogate):
         """The group of each curve, and its place there."""
         return {
             int(curve): (number, place)
-            for number, group in enumerate(self.observed.groups)
+            for number, group in enumerate(self.curves.groups)
             for place, curve in enumerate(group.curves)
         }
 
@@ -316,13 +308,13 @@ class FittedAdditiveCurves(FittedSurrogate):
         mean = np.repeat(self.moments.mean[step][:, None], self.ends.whitened.shape[1], axis=1)
         latent = self.moments.latent
         shift, variance = np.zeros(len(x)), latent[step, step]
-        ids: dict[bytes, int] = dict(self.observed.index)
+        ids: dict[bytes, int] = dict(self.curves.index)
         configs = np.ascontiguousarray(x[:, :-1])
         curve = np.array([ids.setdefault(row.tobytes(), len(ids)) for row in configs])
         roots: dict[int, Array] = {}
-        for k in np.flatnonzero(curve < len(self.observed.configs)):
+        for k in np.flatnonzero(curve < len(self.curves.configs)):
             number, place = self._group_of[int(curve[k])]
-            group, reduction = self.observed.groups[number], self.reductions[number]
+            group, reduction = self.curves.groups[number], self.reductions[number]
             q = self.moments.cross[step[k], group.steps]
             mean[k] += q @ reduction.rest[:, place]
             shift[k] = reduction.weights @ q / reduction.precision
@@ -332,7 +324,7 @@ class FittedAdditiveCurves(FittedSurrogate):
 
     def _cross(self, own: "OwnCurves", cross: Array) -> Array:
         """Return covariances with the ends (m, n); observed curves have more with their own end."""
-        seen = np.flatnonzero(own.curve < len(self.observed.configs))
+        seen = np.flatnonzero(own.curve < len(self.curves.configs))
         cross[seen, own.curve[seen]] += own.shift[seen]
         return cross
 
@@ -351,7 +343,7 @@ class FittedAdditiveCurves(FittedSurrogate):
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
         prior, configs = self.ends.prior, x[:, :-1]
         own = self._rows(x)
-        cross = self._cross(own, prior.covariance(configs, self.observed.configs))
+        cross = self._cross(own, prior.covariance(configs, self.curves.configs))
         mean = prior.mean(configs)[:, None] + own.mean + cross @ self.ends.alpha
         reduced = multiply_lower(self.ends.inverse_factor, cross.T)
         variance = prior.variance(configs) + own.variance - np.einsum("ij,ij->j", reduced, reduced)
@@ -366,7 +358,7 @@ class FittedAdditiveCurves(FittedSurrogate):
         and have no slope."""
         own = self._rows(x)
         prior_mean, prior_variance, plain, pull_prior = self.ends.prior.cross_and_pullback(
-            x[:, :-1], self.observed.configs
+            x[:, :-1], self.curves.configs
         )
         cross = self._cross(own, plain)
         mean = prior_mean[:, None] + own.mean + cross @ self.ends.alpha
@@ -382,7 +374,7 @@ class FittedAdditiveCurves(FittedSurrogate):
         return Posterior(mean, np.maximum(variance, 0.0)), pull
 
     def condition(self, data: Data) -> "FittedAdditiveCurves":
-        return self.model.restore(joined(self.observed.data, data), self.recorded)
+        return self.model.restore(joined(self.observed, data), self.recorded)
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
         scale = float(self.ends.prior.variance(x[:, :-1]).mean())

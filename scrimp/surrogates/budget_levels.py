@@ -327,7 +327,6 @@ class FittedIndependentGPs(RecordedSurrogate):
         return self.model.level_prior(self.values[self.model.slots(level)[:-1]])
 
     def _part(self, level: int, x: Array, joint: bool) -> Posterior:
-        """Return the posterior of one level at configurations (k, d)."""
         if level in self.parts:
             return self.parts[level].posterior(x, joint=joint)
         prior = self.prior(level)

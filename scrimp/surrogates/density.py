@@ -126,7 +126,6 @@ class KernelDensity:
         return [*alone, together] if together else alone
 
     def _log_kernels(self, x: Array, group: list[int]) -> Array:
-        """The logarithm of the product of the kernels of some columns, (m, n) for x (m, d)."""
         centres, widths = self.centres, self.widths
         if len(group) < len(self.columns):
             x, centres, widths = x[:, group], centres[:, group], widths[..., group]
@@ -136,7 +135,6 @@ class KernelDensity:
         return _log_kernel(column, x[:, 0], centres[:, 0], widths[..., 0])
 
     def _mixed(self, log_kernels: Array) -> Array:
-        """Mix log kernels (m, n) to the density (m,)."""
         mixed: Array = 1.0 - self.weights.sum() + np.exp(log_kernels) @ self.weights
         return mixed
 

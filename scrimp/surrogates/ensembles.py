@@ -159,7 +159,6 @@ class PosteriorEnsemble(Surrogate):
 
 
 def _members(state: JsonObject) -> list[JsonObject]:
-    """The records of the sampled models."""
     return [member for member in list_at(state, "members") if isinstance(member, Mapping)]
 
 
@@ -283,7 +282,6 @@ class LinearEnsemble(_Several):
         return self._summed([posterior for posterior, _ in pairs]), pull
 
     def condition(self, data: Data) -> "LinearEnsemble":
-        """Add the same observations to every model."""
         return LinearEnsemble(self.weights, tuple(model.condition(data) for model in self.models))
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:

@@ -134,7 +134,6 @@ class ExactGP(MaximumAPosteriori["FittedGP"]):
 
     @cached_property
     def vector(self) -> ParameterVector:
-        """The prior's parameters, then the noise variance."""
         return ParameterVector((*self.prior.parameters, self.noise))
 
     def fit(
@@ -149,7 +148,8 @@ class ExactGP(MaximumAPosteriori["FittedGP"]):
             recorded, _ = recorded_values(self.vector, start)
             found = polish(posterior, recorded, whole_at(start, PART_KEY), self.search)
             return self.given(data, found, len(data))
-        return super().fit(data, rng, start)
+        starts, explored = search_from(self.vector, len(data), start, rng, self.search)
+        return self.given(data, maximum_a_posteriori(posterior, starts, self.search), explored)
 
     def roughly(self) -> "ExactGP":
         """Return a copy with a coarser search, for a part of the data."""

@@ -114,7 +114,6 @@ class _Growing:
         self.nodes: list[tuple[int, float, int, float]] = []
 
     def tree(self, rows: Places) -> int:
-        """Grow one tree over these rows, and return its root."""
         root = self._leaf(rows)
         waiting = [(root, rows)]
         while waiting:
@@ -199,7 +198,6 @@ class _Trees:
         return _Trees(forest, squares / np.maximum(count, 1.0))
 
     def moments(self, x: Array) -> tuple[Array, Array]:
-        """Return means and variances (m,)."""
         leaves = self.forest.leaves(x)
         values = self.forest.value[leaves]
         within = self.within[leaves].mean(axis=1)
@@ -216,7 +214,6 @@ class FittedLevelForests(RecordedSurrogate):
 
     @cached_property
     def _forests(self) -> dict[int, tuple[_Trees, ...]]:
-        """A forest per fantasy for each level with data."""
         level = nearest_level(np.array(self.levels), self.observed.x)
         targets, seed = as_columns(self.observed.y), whole_at(self.recorded, "trees_from")
         found: dict[int, tuple[_Trees, ...]] = {}
@@ -242,7 +239,6 @@ class FittedLevelForests(RecordedSurrogate):
         return self.posterior(x), lambda d_mean, d_variance: np.zeros_like(x)
 
     def condition(self, data: Data) -> "FittedLevelForests":
-        """Add observations: all forests are grown again."""
         return FittedLevelForests(self.levels, joined(self.observed, data), self.recorded)
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:

@@ -246,14 +246,6 @@ def whole_at(record: JsonObject, key: str) -> int:
     return int(value)
 
 
-def text_at(record: JsonObject, key: str) -> str:
-    """Return the text under ``key``."""
-    value = record.get(key)
-    if not isinstance(value, str):
-        raise _wrong(record, key, "a text")
-    return value
-
-
 def list_at(record: JsonObject, key: str) -> Sequence[Json]:
     """Return the list under ``key``; an empty one if there is none."""
     value = record.get(key, ())

@@ -48,7 +48,6 @@ from scrimp.surrogates.surrogate import (
     SurrogateView,
     list_at,
     object_at,
-    text_at,
     whole_at,
 )
 from scrimp.surrogates.target_steps import LearnedStep, TargetStep, Winsorise
@@ -163,7 +162,7 @@ class ChosenTransform(Surrogate):
         chosen = None if start is None or start.get("choice") not in self.options else start
         if chosen is not None and len(data) < _COMPARE_GROWTH * whole_at(chosen, "compared"):
             compared, model = whole_at(chosen, "compared"), object_at(chosen, "model")
-            return self._fitted(text_at(chosen, "choice"), compared, data, rng, model)
+            return self._fitted(str(chosen["choice"]), compared, data, rng, model)
         size = first_part(len(data))
         if chosen is None and size is not None:
             return self._chosen_in_part(data, size, rng)
@@ -179,7 +178,6 @@ class ChosenTransform(Surrogate):
     def _compared(
         self, data: Data, rng: np.random.Generator, chosen: JsonObject | None
     ) -> "_Chosen":
-        """Fit every option, and return the one under which the data are most probable."""
         best: tuple[float, _Chosen] | None = None
         for name in self.options:
             begin = None
@@ -193,12 +191,11 @@ class ChosenTransform(Surrogate):
         return best[1]
 
     def restore(self, data: Data, state: JsonObject) -> FittedTransformed:
-        if state.get("choice") not in self.options:
+        choice = state.get("choice")
+        if not isinstance(choice, str) or choice not in self.options:
             raise StudyError(
-                f"the recorded fit chose {state.get('choice')!r}, which is not an option here: fit"
-                " again"
+                f"the recorded fit chose {choice!r}, which is not an option here: fit again"
             )
-        choice = text_at(state, "choice")
         model = Transformed(self.inner, (self.first, *self.options[choice]))
         restored = model.restore(data, object_at(state, "model"))
         return _Chosen(restored.inner, restored.steps, choice, whole_at(state, "compared"))

@@ -283,7 +283,6 @@ class AcquisitionBattery(ABC):
 
 
 def _sampled(model: FittedSurrogate) -> FittedSurrogate:
-    """Return two posterior samples of the hyperparameters, where the model can be varied."""
     if not isinstance(model, DensePosterior):
         return model
     other = replace(model, scales=0.8 * model.scales, amplitude=1.5 * model.amplitude)

@@ -361,7 +361,6 @@ class SurrogateBattery:
 
 
 def _same(one: FittedSurrogate, other: FittedSurrogate, x: Array, tolerance: float) -> None:
-    """Assert that two models have equal posteriors at x."""
     first, second = one.posterior(x), other.posterior(x)
     assert first.variance is not None and second.variance is not None
     close(first.mean, second.mean, tolerance)

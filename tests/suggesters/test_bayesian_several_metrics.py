@@ -93,7 +93,7 @@ def test_a_reference_beyond_all_results_counts_as_it_is():
     models = fit_models(history, training, encoding.columns, ModelSettings(), rng)
     far = replace(history.problem, reference={"p": 5.0, "q": -7.0})
     acquisition = hypervolume_acquisition(far, models, encoding.domain)
-    (part,) = acquisition.bind(models.fitted, Context(models.evaluated)).parts
+    part = acquisition.bind(models.fitted, Context(models.evaluated))
     edges = [
         float(model.target_units(strips.edges[-1:])[0])
         for model, strips in zip(part.models, part.region.strips, strict=True)

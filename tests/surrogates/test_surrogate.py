@@ -6,20 +6,18 @@ import pytest
 
 from scrimp.errors import StudyError
 from scrimp.json_values import JsonObject
-from scrimp.surrogates.surrogate import list_at, number_at, numbers_at, object_at, text_at, whole_at
+from scrimp.surrogates.surrogate import list_at, number_at, numbers_at, object_at, whole_at
 
 
 def test_what_fits_is_read() -> None:
     record: JsonObject = {
         "centre": 0.5,
         "size": 3.0,
-        "name": "gp",
         "values": [1, 2.5],
         "model": {"a": 1},
     }
     assert number_at(record, "centre") == 0.5
     assert whole_at(record, "size") == 3
-    assert text_at(record, "name") == "gp"
     assert list_at(record, "values") == [1, 2.5]
     assert numbers_at(record, "values") == (1, 2.5)
     assert object_at(record, "model") == {"a": 1}
@@ -38,7 +36,6 @@ def test_what_is_absent_is_empty_or_the_default() -> None:
         (number_at, True),
         (number_at, None),
         (whole_at, 2.5),
-        (text_at, 3),
         (list_at, "abc"),
         (numbers_at, [1, "2"]),
         (object_at, [1]),
