@@ -152,7 +152,11 @@ def climb(
         scores = score(moved)
         if excluded is not None:
             scores = np.where(contains_rows(moved, excluded), -np.inf, scores)
-        better = _best_move(scores, owner, values[rows] + ascent.gain)
+        better: dict[int, int] = {}
+        to_beat = values[rows] + ascent.gain
+        for move in np.argsort(-scores, kind="stable").tolist():
+            if scores[move] > to_beat[owner[move]]:
+                better.setdefault(int(owner[move]), move)
         if not better:
             break
         rows = rows[list(better)]
@@ -193,16 +197,6 @@ def _diverse(rows: Array, scores: Array, scales: Array, count: int) -> NDArray[n
             chosen.append(place)
             near |= ((scaled - scaled[place]) ** 2).sum(axis=1) < 0.09
     return order[chosen]
-
-
-def _best_move(scores: Array, owner: NDArray[np.intp], to_beat: Array) -> dict[int, int]:
-    """Map each row that has a better move to the index of its best one."""
-    best: dict[int, int] = {}
-    for move in np.argsort(-scores, kind="stable"):
-        row = int(owner[move])
-        if scores[move] > to_beat[row]:
-            best.setdefault(row, int(move))
-    return best
 
 
 def ascend(

@@ -191,27 +191,23 @@ def training_data(history: History, encoding: Encoding, rule: BudgetRule | None 
         if not encoded[1][trial.id]:
             continue
         if trial.id not in kept or kept[trial.id][0] is not trial:
-            kept[trial.id] = _rows_of(trial, rule)
+            failed = has_failed(trial)
+            observed = rule.observed(trial, failed)
+            rows: list[Seen] = []
+            for budget, point in observed:
+                rows.append((trial, budget, point))
+            due = rule.awaited(trial, observed)
+            if failed and due is not None:
+                rows.append((trial, due, None))
+            if trial.status != "running" or (due and due > max(trial.granted, trial.budget)):
+                due = None
+            kept[trial.id] = trial, rows, due
         _, own, awaited = kept[trial.id]
         seen += own
         finite = finite or (bool(own) and own[0][2] is not None)
         if awaited is not None:
             pending.append((trial.id, awaited))
     return _training(history.problem, encoded, seen if finite else [], pending)
-
-
-def _rows_of(trial: Trial, rule: BudgetRule) -> TrialRows:
-    failed = has_failed(trial)
-    own = rule.observed(trial, failed)
-    seen: list[Seen] = []
-    for budget, point in own:
-        seen.append((trial, budget, point))
-    awaited = rule.awaited(trial, own)
-    if failed:
-        return trial, seen if awaited is None else [*seen, (trial, awaited, None)], None
-    if trial.status != "running" or awaited is None or awaited > max(trial.granted, trial.budget):
-        awaited = None
-    return trial, seen, awaited
 
 
 def has_failed(trial: Trial) -> bool:
