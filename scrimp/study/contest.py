@@ -186,7 +186,7 @@ def noise_of(runs: Runs) -> Noise | None:
         shared = 0.0
         if rest is not None and rest < NUMBERS.max_rest * variance:
             shared = variance - rest
-        source = f"{len(residual)} runs of {configurations} repeated configurations"
+        source = f"{len(residual)} runs of {configurations} repeated configuration{'s' * (configurations != 1)}"
         return Noise(math.sqrt(variance), source, float(freedom), math.sqrt(shared))
     told = runs.stderr[np.isfinite(runs.stderr)]
     if len(told):

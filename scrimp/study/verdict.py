@@ -256,16 +256,18 @@ def default_place(history: History, runs: Runs) -> int | None:
 
 
 def _default_trial(history: History) -> tuple[int, str]:
-    """The trial that the best is compared with, and its name."""
-    name = ""
+    """The trial that the best is compared with, and its name. A queued repetition is no default."""
+    name, tried = "", []
     for event in history.events:
         if isinstance(event, Decided):
             reason = event.record.reason
             guessed = isinstance(reason, FirstDesign) and reason.guessed
             queued = "the first queued configuration" if isinstance(reason, Queued) else ""
             name = "the user's guess" if guessed else queued
-        elif isinstance(event, TrialAdded) and name:
-            return event.trial, name
+        elif isinstance(event, TrialAdded):
+            if name and event.config not in tried:
+                return event.trial, name
+            tried.append(event.config)
     return 0, "the first trial"
 
 

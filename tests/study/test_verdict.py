@@ -60,7 +60,7 @@ def test_the_noise_of_repeated_configurations() -> None:
     verdict = study.verdict()
     # 60 degrees of freedom: the estimate is within 9 %, three times that allowed
     assert verdict.noise == pytest.approx(0.05, rel=0.28)
-    assert verdict.noise_source == "61 runs of 1 repeated configurations"
+    assert verdict.noise_source == "61 runs of 1 repeated configuration"
     assert verdict.best.runs in (1, 61)
 
 
@@ -199,6 +199,20 @@ def test_a_better_value_than_that_of_the_best_is_told() -> None:
     told = "It beats trial 4, which has the best value (-0.12), with probability 0."
     assert told in str(apart) and "part of that value is expected to be luck" in str(apart)
     assert told not in str(replace(apart, luckiest=None))
+
+
+def test_a_queued_repetition_is_no_default() -> None:
+    """A user who repeats the best configuration to measure the noise does not make it the default."""
+    study = studied(noisy(0.1), 10, noisy=True)
+    study.enqueue(study.trials[3].params)
+    trial = study.ask()
+    study.tell(trial, bowl(trial.params))
+    told = str(study.verdict())
+    assert "the first trial, trial 0" in told and "queued" not in told
+    study.enqueue({**trial.params, "x": 0.9123})
+    trial = study.ask()
+    study.tell(trial, bowl(trial.params))
+    assert f"the first queued configuration, trial {trial.id}" in str(study.verdict())
 
 
 def test_the_next_runs_are_of_the_best_and_of_the_closest_rival() -> None:
