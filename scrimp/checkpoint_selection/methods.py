@@ -13,7 +13,8 @@
 
 Curves run over the square root of the step, in ei-icm over the place in the run; the setting
 ``coordinate`` of every method with a model changes that (`positions`). ei-icm also takes ``rank``
-(2, or "full") and ``diagonal``: K_t = L L' + diag(v).
+(2, or "full"), ``diagonal``: K_t = L L' + diag(v), and ``levels``: false for a prior without a level
+per task, as published.
 
 A recommendation's confidence comes from the model that made it. The exception is ei-icm: its many
 loadings are fitted to few cells and then taken as known, which makes it overconfident, so kg's
@@ -262,7 +263,7 @@ PUBLISHED: dict[str, JsonObject] = {
     "kg": {"opens": 0},
     "ei": {"opens": 0},
     "top-two": {"opens": 0},
-    "ei-icm": {"rank": "full", "coordinate": "step"},
+    "ei-icm": {"rank": "full", "coordinate": "step", "levels": False},
 }
 """Settings that come nearest to the paper of each method: ``ei-icm:published``."""
 
@@ -274,16 +275,20 @@ SETTINGS: dict[str, tuple[Callable[[object], bool], str]] = {
         "a whole number of at least 1, or 'full'",
     ),
     "diagonal": (lambda given: isinstance(given, bool), "true or false"),
+    "levels": (lambda given: isinstance(given, bool), "true or false"),
     "opens": (lambda given: is_whole(given, 0), "a whole number, 0 for never"),
 }
 """The values that each setting takes, and the rule in words."""
+
+ICM_SETTINGS = ("rank", "diagonal", "levels")
+"""The settings of the coregionalisation model."""
 
 
 def find_method(name: str, settings: JsonObject | None = None) -> SelectionMethod:
     """Return the method of this name with these settings; "auto" is the default method.
 
     >>> find_method("ei-icm", {"rank": "full", "coordinate": "log"}).model
-    Coregional(rank='full', diagonal=False)
+    Coregional(rank='full', diagonal=False, levels=True)
     """
     # Papers write EI-ICM.
     name = name.lower()
@@ -294,7 +299,10 @@ def find_method(name: str, settings: JsonObject | None = None) -> SelectionMetho
         return method
     given, model = {**settings}, method.model
     icm = isinstance(model, Coregional)
-    has = {"coordinate": model is not None, "rank": icm, "diagonal": icm, "opens": method.opens}
+    has = dict.fromkeys(ICM_SETTINGS, icm) | {
+        "coordinate": model is not None,
+        "opens": method.opens,
+    }
     valid = [key for key in SETTINGS if has[key]]
     if given.get("published") is True and method.name in PUBLISHED:
         del given["published"]
@@ -310,7 +318,7 @@ def find_method(name: str, settings: JsonObject | None = None) -> SelectionMetho
         if not allowed(value):
             raise MethodError(f"{key} is {value!r}; it must be {rule}")
     if isinstance(model, Coregional):
-        own: dict[str, Any] = {key: given.pop(key) for key in ("rank", "diagonal") if key in given}
+        own: dict[str, Any] = {key: given.pop(key) for key in ICM_SETTINGS if key in given}
         model = replace(model, **own)
     others: dict[str, Any] = {**given}
     return replace(method, model=model, **others)

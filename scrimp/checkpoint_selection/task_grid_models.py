@@ -243,10 +243,12 @@ def squared_exponential(positions: Array, length: float) -> tuple[Array, Array]:
 @dataclass(frozen=True)
 class Coregional(GridModel):
     """K_x (x) (L L' + diag(v)) plus a level per task and one noise for all; with ``rank="full"`` L has
-    a column per task, and without ``diagonal`` v = 0. A low rank alone has the faster algebra."""
+    a column per task, and without ``diagonal`` v = 0. A low rank alone has the faster algebra.
+    Without ``levels`` the prior mean of all tasks is the mean of their scores, as published."""
 
     rank: int | Literal["full"] = 2
     diagonal: bool = False
+    levels: bool = True
 
     @property
     def low_rank(self) -> bool:
@@ -288,6 +290,7 @@ class Coregional(GridModel):
         noise = np.full(task_count, float(np.exp(2.0 * values[1])))
         split = 2 + (task_count if self.diagonal else 0)
         loadings = values[split:].reshape(-1, task_count).T
+        level = level if self.levels else 0.0
         if self.low_rank:
             return _low_rank(correlation, by_length, loadings, noise, level)
         own = np.exp(2.0 * values[2:split]) if self.diagonal else np.zeros(task_count)

@@ -412,6 +412,7 @@ _NAMES_ELSEWHERE = {
     "gridsearch": "grid",
     "bo": "gp-ei",
     "bayesianoptimization": "gp-ei",
+    "bayesopt": "gp-ei",
     "ego": "gp-ei",
     "kde": "tpe",
     "ashaprom": "asha",
@@ -497,6 +498,8 @@ _BELONGS = {
     "noise": "the gp methods",
     "population": "'nsga2'",
     "reduction": "methods with rungs: 'asha:reduction=3'",
+    "refit_every": "methods with models of budgets; the gp methods have 'refit_share'",
+    "refit_from": "methods with models of budgets; the gp methods have 'refit_share'",
     "restarts": "the gp methods",
     "share": "'tpe' and 'bohb'",
 }

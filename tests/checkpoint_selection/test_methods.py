@@ -125,7 +125,7 @@ def test_one_word_restores_the_paper_as_far_as_there_are_settings():
     for name, settings in PUBLISHED.items():
         assert find_method(name, {"published": True}) == find_method(name, settings)
     both = find_method("ei-icm", {"published": True, "coordinate": "log"})
-    assert both.coordinate == "log" and both.model == Coregional("full", diagonal=False)
+    assert both.coordinate == "log" and both.model == Coregional("full", levels=False)
     with pytest.raises(MethodError, match="no setting 'published'"):
         find_method("stride", {"published": True})
 

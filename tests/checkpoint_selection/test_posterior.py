@@ -6,6 +6,7 @@ import numpy as np
 import pandas
 import pytest
 
+import scrimp
 from scrimp.checkpoint_selection.methods import find_method
 from scrimp.checkpoint_selection.posterior import posterior_of
 from scrimp.checkpoint_selection.selector import Selector
@@ -139,3 +140,29 @@ def test_lower_is_better_is_the_same_as_telling_the_negative(full_table, partial
         fits = [selector.believe(table).fitted for table in (plain, flipped)]
         matrix = fits[0].task_correlations() * np.outer(signs, signs)
         np.testing.assert_allclose(fits[1].task_correlations(), matrix, atol=1e-6)
+
+
+def test_ei_icm_as_published_is_the_kronecker_product_alone() -> None:
+    """K_x (x) L L' over all pairs plus noise, around one constant: no level per task."""
+    steps, tasks = list(range(100, 1100, 100)), list("abcd")
+    selection = scrimp.create_selection(
+        "s", checkpoints=steps, tasks=tasks, method="ei-icm:published", storage="memory://", seed=0
+    )
+    rng = np.random.default_rng(0)
+    scores = 0.5 + 0.3 * np.sin(np.arange(10) / 3)[:, None] * rng.random(4)
+    for _ in range(16):
+        step, task = selection.ask()
+        selection.tell(step, task, float(scores[steps.index(step), tasks.index(task)]))
+    belief = selection.posterior()
+    learned, units = belief.hyperparameters, belief.means.fitted.units
+    loadings = np.array([learned[f"loading_{curve}"] for curve in range(4)]).T
+    place = np.linspace(0.0, 1.0, 10)
+    curve = np.exp(-0.5 * ((place[:, None] - place) / learned["length"]) ** 2)
+    prior = np.kron(curve, loadings @ loadings.T)
+    seen = np.flatnonzero(selection.scores.seen)
+    noisy = prior[np.ix_(seen, seen)] + learned["noise"] ** 2 * np.eye(len(seen))
+    gain = np.linalg.solve(noisy, prior[seen]).T
+    mean = gain @ (scores.ravel()[seen] - units.offset) + units.offset
+    std = units.unit * np.sqrt(np.diag(prior - gain @ prior[seen]))
+    np.testing.assert_allclose(belief.latent_mean.ravel(), mean, atol=1e-9)
+    np.testing.assert_allclose(belief.latent_std.ravel(), std, atol=1e-9)
