@@ -150,6 +150,18 @@ def checked_step(
     return number, last
 
 
+Ends = float | NDArray[np.float64]
+
+
+def bounded(
+    numbers: NDArray[np.float64], places: NDArray[np.float64], low: Ends, high: Ends
+) -> NDArray[np.float64]:
+    """Return numbers within their bounds, with those at the ends of the unit interval exactly there,
+    despite rounding."""
+    inside = np.clip(numbers, low, high)
+    return np.where(places <= 0, low, np.where(places >= 1, high, inside))
+
+
 class _Number(Parameter):
     """The common part of `Float` and `Int`: a range with a scale and steps. ``_whole``: its values are
     whole numbers, and the ends of the unit interval lie 1/2 outside the bounds."""
@@ -207,9 +219,7 @@ class _Number(Parameter):
         lower, upper = self._ends
         numbers = lower + places * (upper - lower)
         numbers = np.exp(numbers) if self.log else numbers
-        found = np.clip(np.rint(numbers) if self._whole else numbers, self.low, self.high)
-        # The ends exactly, despite rounding.
-        found[places <= 0], found[places >= 1] = self.low, self.high
+        found = bounded(np.rint(numbers) if self._whole else numbers, places, self.low, self.high)
         return found.astype(np.int64 if self._whole else np.float64).tolist()  # type: ignore[no-any-return]
 
     def _illegal(self, name: str, value: object, kind: str = "") -> ConfigError:

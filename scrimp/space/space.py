@@ -30,7 +30,15 @@ from scrimp.json_values import Config, Json, JsonObject, Scalar
 from scrimp.space.conditions import Conditions, Identities, draw_allowed, nearest
 from scrimp.space.config_class import parameters_of
 from scrimp.space.html_table import html_table, space_rows
-from scrimp.space.parameter import Categorical, Constant, Steps, as_parameter, parameter_from_json
+from scrimp.space.parameter import (
+    Categorical,
+    Constant,
+    Float,
+    Steps,
+    as_parameter,
+    bounded,
+    parameter_from_json,
+)
 from scrimp.space.parameter_contract import Parameter, identity
 
 
@@ -224,9 +232,14 @@ class Space(Mapping[str, Parameter]):
 
     def from_units(self, units: NDArray[np.float64]) -> list[Config]:
         """Return the configurations at places (n, d) of the unit cube; places outside are clipped."""
-        names = self._parameters
+        names, (even, axes, low, high) = self._parameters, self._even
+        places = units[:, axes]
+        together = bounded(low + places * (high - low), places, low, high)
+        found = dict(zip(even, together.T.tolist(), strict=True))
         columns = [
-            parameter.from_units(units[:, self._axis[name]] if name in self._axis else units)
+            found[name]
+            if name in found
+            else parameter.from_units(units[:, self._axis[name]] if name in self._axis else units)
             for name, parameter in names.items()
         ]
         full = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
@@ -235,6 +248,20 @@ class Space(Mapping[str, Parameter]):
                 if name in self._conditions.allowed and not self._conditions.exists(name, config):
                     del config[name]
         return full
+
+    @cached_property
+    def _even(self) -> tuple[list[str], list[int], NDArray[np.float64], NDArray[np.float64]]:
+        """The continuous parameters on an even scale: names, columns, and both bounds. Their values
+        are computed together."""
+        even = {
+            name: own
+            for name, own in self.items()
+            if isinstance(own, Float) and own.grid is None and not own.log
+        }
+        low, high = (
+            np.array([getattr(own, end) for own in even.values()]) for end in ("low", "high")
+        )
+        return list(even), [self._axis[name] for name in even], low, high
 
     @cached_property
     def _axis(self) -> dict[str, int]:

@@ -48,7 +48,7 @@ from scrimp.storage.http_messages import (
     TakeTurn,
 )
 from scrimp.storage.leases import Lease
-from scrimp.storage.store import Early, EventStore, Storage, check_name, lines_of
+from scrimp.storage.store import EventStore, SharedTurn, Storage, check_name, lines_of
 from scrimp.study_log.events import Event
 
 logger = logging.getLogger("scrimp")
@@ -346,7 +346,7 @@ class _HttpStore(EventStore):
         return events
 
     @contextmanager
-    def turn(self, start: int, early: Early | None = None) -> Iterator[list[Event]]:
+    def turn(self, start: int, shared: SharedTurn | None = None) -> Iterator[list[Event]]:
         with self._thread_turn:
             page = self._server.post("turn", TakeTurn(**self._log, start=start), Page)
             self._turn = page.turn

@@ -40,8 +40,8 @@ from scrimp.storage.journal_log import JournalLog, explained
 from scrimp.storage.leases import MAX_LEASES, Lease
 from scrimp.storage.store import (
     IDENTITY,
-    Early,
     EventStore,
+    SharedTurn,
     Storage,
     check_name,
     deleted_study,
@@ -199,7 +199,7 @@ class _JournalStore(EventStore):
             return decode(self._log.lines[start:], self.name, start)
 
     @contextmanager
-    def turn(self, start: int, early: Early | None = None) -> Iterator[list[Event]]:
+    def turn(self, start: int, shared: SharedTurn | None = None) -> Iterator[list[Event]]:
         with self._log.turn():
             yield self.read(start)
 

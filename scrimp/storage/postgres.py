@@ -14,7 +14,8 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 from psycopg import errors
 
@@ -25,9 +26,9 @@ from scrimp.storage.postgres_schema import FLUSH, LOCK_CLASS, Connection, Row, p
 from scrimp.storage.postgres_server import PostgresServer
 from scrimp.storage.store import (
     IDENTITY,
-    Early,
     EventStore,
     ServedStore,
+    SharedTurn,
     Storage,
     check_name,
     decision_taken,
@@ -50,7 +51,7 @@ SELECT study FROM {schema}scrimp_events JOIN {schema}scrimp_studies ON study = i
 
 APPEND = """
 CALL {schema}scrimp_append(%s::bigint, %s::bigint, %s::uuid, %s::text, %s::integer, %s::integer, %s::bigint,
-    NULL::bigint, NULL::bigint, NULL::text, NULL::bytea)
+    %s::boolean, %s::boolean, NULL::bigint, NULL::bigint, NULL::text, NULL::bytea)
 """
 """Every argument has its type, so that no other procedure of this name fits better."""
 
@@ -77,21 +78,16 @@ ORDER BY 1 LIMIT 1
 """A query for the position of the first batch whose checksum does not match, or of the end of the
 log when its last batches are gone."""
 
-TURN = "SELECT * FROM {schema}scrimp_turn(%s::bigint, %s::integer, %s::text, %s::bigint)"
-NEXT_TURN = f"""
-SELECT grown, first, news, pg_advisory_unlock({LOCK_CLASS}, %s)
-FROM {{schema}}scrimp_turn(%s::bigint, %s::integer, %s::text, %s::bigint)
+TURN = """
+CALL {schema}scrimp_turn(%s::bigint, %s::integer, %s::text, %s::bigint, %s::uuid,
+    NULL::bigint, NULL::bigint, NULL::text, NULL::bigint, NULL::uuid[])
 """
-"""A query that waits for a turn and then gives back the one before."""
+WITHDRAW = "DELETE FROM {schema}scrimp_asked WHERE study = %s AND batch = %s"
+PLACE = "SELECT position FROM {schema}scrimp_events WHERE study = %s AND batch = %s"
 
 END_OF_TURN = f"SELECT pg_advisory_unlock({LOCK_CLASS}, %s), {FLUSH}"
 MAX_TURN_WAIT = "5s"
-"""The time that other processes wait for a turn to end before they decide without one; twice as long
-where many wait, in two steps."""
-
-CROWDED_EVENTS = 60
-"""News in a turn from which on the next is waited for in two steps; about fifteen trials of others
-(chosen so that 8 workers wait in one step and 32 in two)."""
+"""The time that other processes wait for a turn to end before they decide without one."""
 
 LEASE = """
 INSERT INTO {schema}scrimp_leases AS held (study, trial, attempt, worker, host, pid, started, seconds, expires)
@@ -117,13 +113,15 @@ GONE: News = (None, None, None)
 
 @dataclass(frozen=True)
 class _Turn:
-    """A turn: the connection and the number of the lock that hold it, and the lines it ``found``
-    from ``start`` on, which a crash may still take back."""
+    """A turn: the connection that holds it, the lines it ``found`` from ``start`` on, which a crash
+    may still take back, and the id of its batch. ``shared`` if it ends with the block, after
+    decisions for others."""
 
     connection: Connection
-    lock: int
     start: int
     found: str
+    batch: uuid.UUID
+    shared: bool
 
 
 class PostgresStorage(Storage):
@@ -219,7 +217,6 @@ class _PostgresStore(ServedStore):
         self._lock = study % 2**31
         self._thread_turn = threading.Lock()
         self._turn: _Turn | None = None
-        self._crowded = False
 
     def __reduce__(self) -> tuple[object, ...]:
         return _PostgresStore, (self._server, self._name, self._study)
@@ -265,8 +262,17 @@ class _PostgresStore(ServedStore):
     def extend(
         self, events: Sequence[Event], start: int, decision: int | None = None
     ) -> list[Event]:
-        lines = lines_of(events, decision)
-        return self._events(self._stored(lines, decision, start, uuid.uuid4()), start)
+        turn = None if decision is None else self._turn
+        key = uuid.uuid4() if turn is None else turn.batch
+        return self._events(self._stored(lines_of(events, decision), decision, start, key), start)
+
+    def _answer(
+        self, key: uuid.UUID, events: Sequence[Event], start: int, decision: int
+    ) -> list[Event]:
+        stored = self._stored(lines_of(events, decision), decision, start, key, answer=True)
+        if stored[0] == 0:
+            raise Conflict(f"nobody waits for decision {decision} of {self._name!r} any more")
+        return self._events(stored, start)
 
     def read(self, start: int = 0) -> list[Event]:
         return self._events(self._asked(READ, start, self._study), start)
@@ -277,7 +283,12 @@ class _PostgresStore(ServedStore):
         return [line for (text,) in found for line in text.split("\n")]
 
     def _stored(
-        self, lines: list[str], decision: int | None, start: int | None, key: uuid.UUID
+        self,
+        lines: list[str],
+        decision: int | None,
+        start: int | None,
+        key: uuid.UUID,
+        answer: bool = False,
     ) -> News:
         if not lines:
             return self._asked(READ, 2**62 if start is None else start, self._study)
@@ -286,24 +297,27 @@ class _PostgresStore(ServedStore):
         text = "\n".join(lines)
 
         def insert(connection: Connection) -> News:
-            lock = self._lock if turn is not None and self._holds(turn, connection) else None
-            values = (self._study, decision, batch, text, len(lines), lock, start)
+            held = turn is not None and self._holds(turn, connection)
+            more = turn is not None and held and turn.shared and start is not None
+            lock = self._lock if held and not more else None
+            values = (self._study, decision, batch, text, len(lines), lock, start, answer, more)
             try:
                 return _news(connection, APPEND, *values)
             except errors.UniqueViolation:
                 return self._earlier(connection, values)
 
-        stored = self._server.run(insert)
-        if turn is not None:
+        stored = self._server.run(insert) or GONE
+        if turn is not None and turn.shared and start is not None:
+            self._turn = replace(turn, found=_joined(turn.found, stored[2]))
+        elif turn is not None:
             self._turn = None  # it ended with the batch
-        return stored or GONE
+        return stored
 
     def _earlier(self, connection: Connection, values: Row) -> News:
         """Answer a batch that had arrived before; `Conflict` when another batch took the
         decision."""
-        _, decision, batch, _, count, _, start = values
-        query = "SELECT position FROM {schema}scrimp_events WHERE study = %s AND batch = %s"
-        found = connection.ask(query, (self._study, batch))
+        _, decision, batch, _, count, _, start, _, _ = values
+        found = connection.ask(PLACE, (self._study, batch))
         if not found:
             raise decision_taken(self._name, decision) from None
         ((position,),) = found
@@ -335,20 +349,10 @@ class _PostgresStore(ServedStore):
         return self.read(begin)[start - begin :]
 
     @contextmanager
-    def turn(self, start: int, early: Early | None = None) -> Iterator[list[Event]]:
-        """Wait for a turn to decide (see `EventStore.turn`). Where many wait, it has two steps: the
-        next to decide reads ``early`` while the one before still decides, and has little left to
-        read in its own turn."""
+    def turn(self, start: int, shared: SharedTurn | None = None) -> Iterator[list[Event]]:
         with self._thread_turn:
             try:
-                begin = start
-                if early is not None and self._crowded:
-                    news = self._waited(-1 - self._lock, start)
-                    early(news)
-                    begin += len(news)
-                news = self._waited(self._lock, begin)
-                self._crowded = begin + len(news) - start >= CROWDED_EVENTS
-                yield news
+                yield self._events(self._waited(start, shared), start)
             except Conflict:
                 self._end_turn()
                 raise
@@ -358,31 +362,42 @@ class _PostgresStore(ServedStore):
                 raise
             self._end_turn()
 
-    def _waited(self, lock: int, start: int) -> list[Event]:
-        """Wait for a lock, give back the one of the step before, and return what is new; after too
-        long a wait without the lock."""
-        before = self._turn
+    def _waited(self, start: int, shared: SharedTurn | None) -> News:
+        """Wait for a turn and return what is new; after too long a wait without a turn."""
+        key = None if shared is None else shared.key
+        place, waiting = None, None
 
-        def take(connection: Connection) -> tuple[_Turn | None, News]:
-            held = before is not None and self._holds(before, connection)
-            values = (self._study, lock, MAX_TURN_WAIT, start)
+        def take(connection: Connection) -> News:
+            nonlocal place, waiting
             try:
-                if before is not None and held:
-                    found = _news(connection, NEXT_TURN, before.lock, *values)
-                else:
-                    found = _news(connection, TURN, *values)
+                values = (self._study, self._lock, MAX_TURN_WAIT, start, key)
+                ((*found, place, waiting),) = connection.ask(TURN, values)
             except (errors.LockNotAvailable, errors.QueryCanceled):
-                if before is not None and held:
-                    connection.ask(END_OF_TURN, (before.lock,))
-                return None, _news(connection, READ, start, self._study)
-            lines = found[2] or ""
-            if before is None:
-                return _Turn(connection, lock, start, lines), found
-            lines = "\n".join(each for each in (before.found, lines) if each)
-            return _Turn(connection, lock, before.start, lines), found
+                if key is not None:
+                    place = self._withdrawn(connection, key)
+                return _news(connection, READ, start, self._study)
+            if place is None:
+                text, batch = found[2] or "", key or uuid.uuid4()
+                self._turn = _Turn(connection, start, text, batch, bool(waiting))
+            return tuple(found)
 
-        self._turn, found = self._server.run(take) or (None, GONE)
-        return self._events(found, start)
+        try:
+            news = self._server.run(take) or GONE
+        except BaseException:
+            if key is not None:
+                with suppress(StorageError):
+                    self._server.run(lambda connection: self._withdrawn(connection, key))
+            raise
+        if shared is not None:
+            shared.place = place
+            shared.waiting = [partial(self._answer, other) for other in waiting or ()]
+        return news
+
+    def _withdrawn(self, connection: Connection, key: uuid.UUID) -> int | None:
+        """Take back the request for a decision; return the place of the batch that answered it."""
+        connection.ask(WITHDRAW, (self._study, key))
+        found = connection.ask(PLACE, (self._study, key))
+        return int(found[0][0]) if found else None
 
     def _end_turn(self) -> None:
         """Give back a turn that ended without a decision; the events read in it are on disk
@@ -392,7 +407,7 @@ class _PostgresStore(ServedStore):
 
             def end(connection: Connection) -> None:
                 if self._holds(turn, connection):
-                    connection.ask(END_OF_TURN, (turn.lock,))
+                    connection.ask(END_OF_TURN, (self._lock,))
 
             self._server.run(end)
 
@@ -440,6 +455,10 @@ class _PostgresStore(ServedStore):
 
     def _deleted(self) -> Exception:
         return deleted_study(self._name, self._server.shown)
+
+
+def _joined(found: str, more: str | None) -> str:
+    return "\n".join(text for text in (found, more) if text)
 
 
 def _news(connection: Connection, query: str, *parameters: object) -> News:

@@ -12,6 +12,12 @@ batch is on disk. A reader waits until what it read is on disk before relying on
 `scrimp_turn` shows batches that a crash may still take back; the decision that ends the turn
 is flushed after them, and is not stored if a crash took them back (`TurnLost`).
 
+*Decisions for those who wait.* A process that waits for its turn to decide says so in
+``scrimp_asked``, under the id of the batch that it wants. The process that has its turn appends
+such batches, too, one decision after the other, and flushes them together when its turn ends: it
+has just read what is new, while each of the others would have to be woken to read and decide. Who
+finds its batch in the log passes its turn on.
+
 *No foreign code runs.* The owner of a table can attach code to it (a view, rule, trigger, policy,
 default, constraint, foreign key, child table, type of a column or index function) that runs with the rights of
 its users; so can the owner of a procedure. Each connection therefore checks the catalogue first:
@@ -41,6 +47,12 @@ MAX_PAGE_ROWS = 5000
 MAX_PAGE_BYTES = 32 * 2**20
 """The largest part of a log in one answer; a single batch may be larger."""
 
+MAX_PLAIN_EVENTS = 500
+"""The most new events that a procedure reads without a bound on their size."""
+
+MAX_ANSWERS = 8
+"""The most decisions that a process takes for others in its turn."""
+
 FLUSH = (
     "CASE WHEN current_setting('transaction_read_only') = 'off' THEN pg_logical_emit_message(true,"
     " 'scrimp', '') END"
@@ -63,7 +75,7 @@ class Connection(psycopg.Connection[Row]):
         if self._cursor is None:
             self._cursor = self.cursor()
         cursor = self._cursor.execute(_placed(query, self.schema), parameters)
-        return [] if cursor.description is None else cursor.fetchall()
+        return [] if cursor.rownumber is None else cursor.fetchall()
 
 
 @cache
@@ -85,6 +97,21 @@ def page_query(study: str, start: str, schema: str = "{schema}", share: int = 1)
     """
 
 
+def news_block(schema: str) -> str:
+    """Return statements that read from ``start`` on, if there is a start: few events in a plain way,
+    since each process reads those of all others."""
+    return f"""
+        IF grown - start <= {MAX_PLAIN_EVENTS} THEN
+            SELECT min(position), string_agg(event, E'\\n') INTO first, news FROM (
+                SELECT position, event FROM {schema}scrimp_events WHERE study = of_study AND position >= start
+                ORDER BY position
+            ) AS rows;
+        ELSIF start IS NOT NULL THEN
+            SELECT place, found.lines INTO first, news FROM ({page_query("of_study", "start", schema)}) AS found;
+        END IF;
+    """
+
+
 def routines(schema: str) -> dict[str, str]:
     """Return the bodies of the procedures by name, for tables in ``schema`` (quoted, with its
     dot)."""
@@ -92,16 +119,37 @@ def routines(schema: str) -> dict[str, str]:
         "scrimp_turn": (
             f"""
     BEGIN
-        PERFORM set_config('lock_timeout', max_wait, true), pg_advisory_lock({LOCK_CLASS}, turn);
-        SELECT length, found.place, found.lines INTO grown, first, news FROM {schema}scrimp_studies, LATERAL (
-            {page_query("of_study", "start", schema)}
-        ) AS found WHERE id = of_study;
+        IF asked IS NULL OR NOT pg_try_advisory_lock({LOCK_CLASS}, turn) THEN
+            IF asked IS NOT NULL THEN
+                INSERT INTO {schema}scrimp_asked VALUES (of_study, asked) ON CONFLICT DO NOTHING;
+                COMMIT;
+            END IF;
+            PERFORM set_config('lock_timeout', max_wait, true), pg_advisory_lock({LOCK_CLASS}, turn);
+        END IF;
+        DELETE FROM {schema}scrimp_asked WHERE study = of_study AND batch = asked;
+        SELECT position INTO place FROM {schema}scrimp_events WHERE study = of_study AND batch = asked;
+        IF place IS NULL THEN
+            SELECT array_agg(batch) INTO waiting FROM (
+                SELECT batch FROM {schema}scrimp_asked WHERE study = of_study AND asked IS NOT NULL LIMIT {MAX_ANSWERS}
+            ) AS others;
+        ELSE
+            PERFORM pg_advisory_unlock({LOCK_CLASS}, turn), pg_logical_emit_message(true, 'scrimp', '');
+        END IF;
+        SELECT length INTO grown FROM {schema}scrimp_studies WHERE id = of_study;
+        {news_block(schema)}
     END """
         ),
         "scrimp_append": (
             f"""
     BEGIN
         PERFORM set_config('synchronous_commit', 'off', true);
+        IF answer THEN
+            DELETE FROM {schema}scrimp_asked WHERE study = of_study AND batch = id;
+            IF NOT FOUND THEN
+                grown := 0;
+                RETURN;
+            END IF;
+        END IF;
         UPDATE {schema}scrimp_studies AS s SET length = length + count,
             checksum = substr(sha256(checksum || convert_to(lines, 'UTF8')), 1, 16)
         WHERE s.id = of_study RETURNING s.length, s.checksum INTO grown, linked;
@@ -114,10 +162,10 @@ def routines(schema: str) -> dict[str, str]:
         IF turn IS NOT NULL THEN
             PERFORM pg_advisory_unlock({LOCK_CLASS}, turn);
         END IF;
-        IF start IS NOT NULL THEN
-            SELECT place, found.lines INTO first, news FROM ({page_query("of_study", "start", schema)}) AS found;
+        {news_block(schema)}
+        IF NOT more THEN
+            PERFORM pg_logical_emit_message(true, 'scrimp', '');
         END IF;
-        PERFORM pg_logical_emit_message(true, 'scrimp', '');
     END """
         ),
     }
@@ -158,14 +206,21 @@ def _tables_and_routines(schema: str) -> str:
     );
     CREATE TABLE {schema}scrimp_kept (key text PRIMARY KEY, value text NOT NULL);
 
+    -- The batches for which processes wait while another has its turn, which may append them.
+    CREATE UNLOGGED TABLE {schema}scrimp_asked (study bigint NOT NULL, batch uuid NOT NULL, PRIMARY KEY (study, batch));
+
     -- Waits for a turn, and reads from start on: the length of the study, where the first batch is, and the lines.
-    CREATE FUNCTION {schema}scrimp_turn(
-        of_study bigint, turn integer, max_wait text, start bigint, OUT grown bigint, OUT first bigint, OUT news text
+    -- Where the asked batch is if it was appended meanwhile, which ends the turn; if not, the batches of others.
+    CREATE PROCEDURE {schema}scrimp_turn(
+        of_study bigint, turn integer, max_wait text, start bigint, asked uuid,
+        INOUT grown bigint, INOUT first bigint, INOUT news text, INOUT place bigint, INOUT waiting uuid[]
     ) LANGUAGE plpgsql AS $${bodies["scrimp_turn"]}$$;
 
-    -- Stores a batch, ends the turn if there is one, and reads from start on if there is a start.
+    -- Stores a batch, ends the turn if there is one, and reads from start on if there is a start. As an answer only
+    -- if it is still waited for (else the length is 0); if more batches follow, does not wait for the disk.
     CREATE PROCEDURE {schema}scrimp_append(
         of_study bigint, number bigint, id uuid, lines text, count integer, turn integer, start bigint,
+        answer boolean, more boolean,
         INOUT grown bigint, INOUT first bigint, INOUT news text, INOUT linked bytea
     ) LANGUAGE plpgsql AS $${bodies["scrimp_append"]}$$;
     """
@@ -190,17 +245,19 @@ COLUMNS = {
         " started bigint, expires timestamp with time zone, seconds double precision"
     ),
     "scrimp_kept": "key text, value text",
+    "scrimp_asked": "study bigint, batch uuid",
 }
 """The columns of the tables."""
 
 ARGUMENTS = {
     "scrimp_turn": (
-        "of_study bigint, turn integer, max_wait text, start bigint, grown bigint, first bigint,"
-        " news text"
+        "of_study bigint, turn integer, max_wait text, start bigint, asked uuid, grown bigint,"
+        " first bigint, news text, place bigint, waiting uuid[]"
     ),
     "scrimp_append": (
         "of_study bigint, number bigint, id uuid, lines text, count integer, turn integer,"
-        " start bigint, grown bigint, first bigint, news text, linked bytea"
+        " start bigint, answer boolean, more boolean, grown bigint, first bigint, news text,"
+        " linked bytea"
     ),
 }
 """The arguments of the procedures, those for results included."""

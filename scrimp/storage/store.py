@@ -22,10 +22,11 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
 from typing import TypeAlias
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from scrimp.errors import Conflict, StorageError, StudyError
 from scrimp.storage.event_json import Appended, encode
@@ -36,8 +37,24 @@ IDENTITY = "identity"
 """The key under which a storage keeps its own identity."""
 
 
-Early: TypeAlias = Callable[[list[Event]], None]
-"""A function that takes in events before a turn begins."""
+Answer: TypeAlias = Callable[[Sequence[Event], int, int], list[Event]]
+"""A function that appends a decision for a process that waits: its events, the position to read
+from, and its number. It returns the events from there on, as `EventStore.extend` does; `Conflict`
+when the process no longer waits."""
+
+
+@dataclass
+class SharedTurn:
+    """A turn in which processes decide for each other. ``key``: the batch of this process's decision
+    is stored under it.
+
+    The rest is known once the turn begins. ``place``: the position of the batch, if another process
+    took the decision; otherwise ``waiting``: what answers the processes that wait.
+    """
+
+    key: UUID = field(default_factory=uuid4)
+    place: int | None = None
+    waiting: Sequence[Answer] = ()
 
 
 class EventStore(ABC):
@@ -79,14 +96,14 @@ class EventStore(ABC):
         return list(events) if length == start + len(events) else self.read(start)
 
     @contextmanager
-    def turn(self, start: int, early: Early | None = None) -> Iterator[list[Event]]:
+    def turn(self, start: int, shared: SharedTurn | None = None) -> Iterator[list[Event]]:
         """Wait for a turn to decide. It begins by reading from ``start`` on and ends with the
         append of the decision.
 
         Turns save work where many processes decide at once. They are a courtesy, not a lock: others
         may decide without one, and `Conflict` still says which was first. A turn that lasts too
-        long is no longer waited for. Stores that few processes share need none. ``early`` may get
-        the first of the new events while others still decide; the turn then begins after them.
+        long is no longer waited for. Stores that few processes share need none. With ``shared``,
+        another process that has its turn may take this decision, too.
         """
         yield self.read(start)
 

@@ -9,14 +9,15 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
-from scrimp.errors import Conflict, StorageError, TurnLost
+from scrimp.errors import Conflict, MethodError, StorageError, StudyError, TurnLost
 from scrimp.executors.clock import Clock
-from scrimp.methods.policy import Policy, Start
+from scrimp.methods.policy import Decision, Policy, Start
 from scrimp.schedulers.scheduler import Finish, Resume, Wait
 from scrimp.storage.forking import outer_lock
 from scrimp.storage.leases import Lease, LeaseWatch, dead_leases, own_lease
-from scrimp.storage.store import EventStore
+from scrimp.storage.store import Answer, EventStore, SharedTurn
 from scrimp.study.decisions import decision_events, misfit, next_decision
 from scrimp.study_log.events import Event, Lost, ended_event
 from scrimp.study_log.history import History
@@ -31,6 +32,9 @@ MAX_LOST_WORKERS = 3
 
 MAX_CONFLICTS_WITHOUT_NEWS = 100
 """Conflicts in a row, with nothing new to read, after which the log counts as damaged."""
+
+MAX_SECONDS_FOR_OTHERS = 0.02
+"""Time that a process spends on decisions, its own first, before it leaves those of others to them."""
 
 CONFLICT_PAUSE_SECONDS = 0.05
 """Pause after a conflict with nothing new to read."""
@@ -86,31 +90,38 @@ class Ledger:
 
         ``deciding`` returns the policy for the history at the time of the turn.
         """
-        conflicts = 0
+        shared: SharedTurn | None = None
+        conflicts, validated = 0, True
         while True:
+            if not worker:
+                # Others may decide for a process that holds no lease of what it runs.
+                shared = shared or SharedTurn()
             with self.lock:
                 before = self.history
                 try:
                     # The turn saves work; the numbered append decides which process wins.
-                    with self.store.turn(before.length, self._take_in) as news:
+                    with self.store.turn(before.length, shared) as news:
                         self._take_in(news)
-                        history = self.history
-                        decision = next_decision(deciding(), history)
-                        action, count, queued = decision.action, len(history.trials), history.queue
-                        if isinstance(action, Wait | Finish):
-                            return action
-                        assert isinstance(action, Start | Resume)
-                        # A new configuration of the method was validated by `next_decision`; one
-                        # in the log or in the queue was not.
-                        validated = isinstance(action, Start) and not queued
-                        batch = decision_events(history, decision, worker, self.clock())
-                        self.append(batch, history.decisions)
-                    number = count if isinstance(action, Start) else action.trial
+                        if shared is not None and shared.place is not None:
+                            granted: Any = news[shared.place - before.length + 1]
+                            number = int(granted.trial)
+                        else:
+                            end = time.monotonic() + MAX_SECONDS_FOR_OTHERS
+                            decision, validated = self._decide(deciding)
+                            action, number = decision.action, len(self.history.trials)
+                            if isinstance(action, Wait | Finish):
+                                return action
+                            if isinstance(action, Resume):
+                                number = action.trial
+                            self._append_decision(decision, worker, self.store.extend)
+                            if shared is not None:
+                                self._decide_for(shared.waiting, deciding, end)
                     taken = self.history.trials[number]
                     why = "" if validated else misfit(self.history, taken)
                     if not why:
                         return taken
                     self.append([ended_event(taken.id, taken.attempt, "failed", why, self.clock())])
+                    shared = None
                 except TurnLost:
                     # What was read in the turn may be void: read it again.
                     self.history = before
@@ -125,6 +136,36 @@ class Ledger:
 
     def _take_in(self, news: list[Event]) -> None:
         self.history = self.history.with_events(news)
+
+    def _decide(self, deciding: Callable[[], Policy]) -> tuple[Decision, bool]:
+        """Return the next decision, and True if its configuration is known to be valid: a new one
+        of the method was validated, one in the log or in the queue was not."""
+        queued = bool(self.history.queue)
+        decision = next_decision(deciding(), self.history)
+        return decision, isinstance(decision.action, Start) and not queued
+
+    def _append_decision(self, decision: Decision, worker: str, append: Answer) -> None:
+        history = self.history
+        batch = decision_events(history, decision, worker, self.clock())
+        self._take_in(append(batch, history.length, history.decisions))
+
+    def _decide_for(
+        self, waiting: Sequence[Answer], deciding: Callable[[], Policy], end: float
+    ) -> None:
+        """Take the decisions of processes that wait until the time ``end``, as long as they are new
+        configurations of the method; others are left to those processes."""
+        for answer in waiting:
+            if time.monotonic() > end:
+                return
+            try:
+                decision, validated = self._decide(deciding)
+                if not validated:
+                    return
+                self._append_decision(decision, "", answer)
+            except TurnLost:
+                raise
+            except (Conflict, MethodError, StudyError):
+                return
 
     def _await_news(self, conflicts: int) -> None:
         """Pause after a conflict with nothing new to read; `StorageError` after many."""

@@ -13,13 +13,11 @@ import psycopg
 import pytest
 
 from scrimp.errors import StorageError, TurnLost
-from scrimp.storage import postgres
 from scrimp.storage.event_json import encode
 from scrimp.storage.open import open_storage
 from scrimp.storage.postgres import READ
 from scrimp.storage.postgres_schema import MAX_PAGE_BYTES
-from scrimp.storage.store import Storage
-from scrimp.study_log.events import Event
+from scrimp.storage.store import SharedTurn, Storage
 from scrimp.testing.storages import first_event, report_of
 from tests.tools.postgres_server import PrivateServer, available
 
@@ -140,37 +138,40 @@ def test_a_crash_during_a_turn_makes_its_decision_void(
     assert store.append([report_of(1)], decision=0) == 2
 
 
-@pytest.mark.parametrize("durable", [False, True])
-def test_a_crash_between_the_steps_of_a_turn(
-    storage: Storage,
-    url: str,
-    crash: Callable[[], None],
-    durable: bool,
-    monkeypatch: pytest.MonkeyPatch,
+def wait_for_a_decision(url: str) -> None:
+    """Ask for a decision, like a process that waits for its turn."""
+    with psycopg.connect(url) as connection:
+        connection.execute(
+            "INSERT INTO scrimp_asked SELECT id, gen_random_uuid() FROM scrimp_studies"
+        )
+
+
+def test_decisions_for_others_are_on_disk_when_the_turn_ends(
+    storage: Storage, url: str, crash: Callable[[], None]
 ) -> None:
-    """News read early count only if the crash left them there."""
-    monkeypatch.setattr(postgres, "CROWDED_EVENTS", 1)
-    store = storage.create("digits", [first_event("digits")])
-    with store.turn(0, lambda news: None):
-        pass
-    if durable:
-        store.append([report_of(7)])
-    else:
-        append_without_flush(url)
-    early: list[Event] = []
+    store, turn = storage.create("digits", [first_event("digits")]), SharedTurn()
+    wait_for_a_decision(url)
+    with store.turn(1, turn):
+        store.extend([report_of(0)], 1, 0)
+        turn.waiting[0]([report_of(1)], 2, 1)
+    crash()
+    assert store.read(1) == [report_of(0), report_of(1)]
 
-    def take_in(news: list[Event]) -> None:
-        early.extend(news)
+
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_crash_between_decisions_makes_them_void(
+    storage: Storage, url: str, crash: Callable[[], None], answered: bool
+) -> None:
+    store, turn = storage.create("digits", [first_event("digits")]), SharedTurn()
+    wait_for_a_decision(url)
+    with pytest.raises(TurnLost, match="crashed during a decision"), store.turn(1, turn):
+        store.extend([report_of(0)], 1, 0)
         crash()
-
-    if durable:
-        with store.turn(1, take_in) as news:
-            assert (early, news) == ([report_of(7)], [])
-            assert store.append([report_of(0)], decision=0) == 3
-    else:
-        with pytest.raises(TurnLost, match="crashed"), store.turn(1, take_in):
-            pass
-        assert early == [report_of(7)] and store.read(1) == []
+        if answered:
+            turn.waiting[0]([report_of(1)], 2, 1)
+    assert store.read(1) == []
+    with store.turn(1, turn) as news:
+        assert (turn.place, news, list(turn.waiting)) == (None, [], [])
 
 
 def test_a_crash_that_takes_nothing_back_changes_nothing(

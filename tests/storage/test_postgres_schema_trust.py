@@ -80,14 +80,15 @@ def refused(url: str, words: str) -> None:
         ("CREATE INDEX i ON scrimp_events (study) WHERE study > 7", "has other indexes"),
         (
             (
-                "CREATE OR REPLACE FUNCTION scrimp_turn(of_study bigint, turn integer, max_wait"
-                " text, start bigint, OUT grown bigint, OUT first bigint, OUT news text) LANGUAGE"
-                " plpgsql AS $$ BEGIN PERFORM spy(); END $$"
+                "CREATE OR REPLACE PROCEDURE scrimp_turn(of_study bigint, turn integer, max_wait"
+                " text, start bigint, asked uuid, INOUT grown bigint, INOUT first bigint, INOUT news"
+                " text, INOUT place bigint, INOUT waiting uuid[]) LANGUAGE plpgsql AS $$ BEGIN"
+                " PERFORM spy(); END $$"
             ),
             "the procedure scrimp_turn in .* is not the one that scrimp made",
         ),
         ("ALTER PROCEDURE scrimp_append SECURITY DEFINER", "the procedure scrimp_append"),
-        ("DROP FUNCTION scrimp_turn", "procedures of scrimp are missing or duplicated"),
+        ("DROP PROCEDURE scrimp_turn", "procedures of scrimp are missing or duplicated"),
         (
             (
                 "CREATE FUNCTION scrimp_turn(x integer) RETURNS void LANGUAGE sql AS 'SELECT"

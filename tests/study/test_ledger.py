@@ -3,25 +3,36 @@
 import os
 import signal
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
 import scrimp
-from scrimp.errors import StorageError, StudyError, TurnLost
+from scrimp.errors import Conflict, StorageError, StudyError, TurnLost
 from scrimp.executors.clock import wall_clock
 from scrimp.explain.replay import replay
 from scrimp.methods.policy import Decision, Policy, Start
 from scrimp.schedulers.scheduler import Wait
 from scrimp.storage.leases import Lease
 from scrimp.storage.memory import MemoryStorage, _MemoryStore
-from scrimp.storage.store import EventStore
+from scrimp.storage.store import EventStore, SharedTurn
+from scrimp.study import ledger as ledger_module
 from scrimp.study.ledger import MAX_LOST_WORKERS, Ledger, Logged
-from scrimp.study_log.events import Decided, Enqueued, Event, Reported, StudyCreated
+from scrimp.study_log.events import (
+    BudgetGranted,
+    Decided,
+    Enqueued,
+    Event,
+    Lost,
+    Reported,
+    StudyCreated,
+    TrialAdded,
+)
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Problem
 from scrimp.study_log.trial import Trial
@@ -141,7 +152,7 @@ def test_news_of_a_lost_turn_are_forgotten(store: EventStore) -> None:
         crashing = True
 
         @contextmanager
-        def turn(self, start: int, early: object = None) -> Iterator[list[Event]]:
+        def turn(self, start: int, shared: object = None) -> Iterator[list[Event]]:
             yield [Enqueued(config={"x": 0.75})] if self.crashing else self.read(start)
 
         def append(self, events: Sequence[Event], decision: int | None = None) -> int:
@@ -327,3 +338,132 @@ def test_a_lease_that_outlived_its_trial_is_released_without_an_event(store: Eve
     store.lease(Lease(0, 1, "w", "elsewhere", 1, -1.0))
     ledger.reclaim()
     assert ledger.refresh().events == ended.events and store.leases() == []
+
+
+class Crowded(_MemoryStore):
+    """A store with a turn in which two processes wait. Their decisions fail with ``trouble``."""
+
+    trouble: Exception | None = None
+
+    @contextmanager
+    def turn(self, start: int, shared: SharedTurn | None = None) -> Iterator[list[Event]]:
+        if shared is not None:
+            shared.waiting = [self.answer, self.answer]
+        yield self.read(start)
+
+    def answer(self, events: Sequence[Event], start: int, decision: int) -> list[Event]:
+        if self.trouble is not None:
+            raise self.trouble
+        return self.extend(events, start, decision)
+
+
+@pytest.fixture
+def crowded(store: EventStore) -> Crowded:
+    return Crowded("s", store.read())
+
+
+def asked(store: EventStore, deciding: Callable[[], Policy] = Halves) -> int:
+    """The number of trials after one is asked for without a lease."""
+    ledger = Ledger(store, clock)
+    trial = ledger.take(deciding, "")
+    assert isinstance(trial, Trial) and trial.id == 0 and trial.status == "running"
+    assert ledger.history.length == len(store.read())
+    return len(ledger.history.trials)
+
+
+def test_a_process_decides_for_those_who_wait_as_they_would(crowded: Crowded) -> None:
+    assert asked(crowded) == 3
+    alone = Ledger(MemoryStorage().create("s", crowded.read()[:1]), clock)
+    for _ in range(3):
+        alone.take(Halves, "")
+    assert crowded.read() == alone.store.read()
+
+
+def test_a_loop_decides_for_itself_alone(crowded: Crowded) -> None:
+    ledger = Ledger(crowded, clock)
+    assert taken(ledger).worker == "w" and len(ledger.history.trials) == 1
+
+
+@pytest.mark.parametrize("trouble", [Conflict("taken"), StudyError("no")])
+def test_who_decides_for_others_leaves_trouble_to_them(
+    crowded: Crowded, trouble: Exception
+) -> None:
+    crowded.trouble = trouble
+    assert asked(crowded) == 1
+
+
+def test_a_crash_after_the_own_decision_makes_it_void(crowded: Crowded) -> None:
+    class Crashing(Crowded):
+        crashed = False
+
+        def answer(self, events: Sequence[Event], start: int, decision: int) -> list[Event]:
+            if self.crashed:
+                return super().answer(events, start, decision)
+            self.crashed = True
+            self._events[1:] = []
+            self._decisions.clear()
+            raise TurnLost("gone")
+
+    assert asked(Crashing("s", crowded.read())) == 3
+
+
+def test_decisions_that_take_long_are_left_to_others(
+    crowded: Crowded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ledger_module, "MAX_SECONDS_FOR_OTHERS", 0.0)
+    assert asked(crowded) == 1
+
+
+def test_queued_configurations_are_left_to_others(crowded: Crowded) -> None:
+    crowded.append([Enqueued(config={"x": 0.25}), Enqueued(config={"x": 0.75})])
+    assert asked(crowded) == 1
+
+
+def test_the_end_of_a_study_is_left_to_others(crowded: Crowded) -> None:
+    class Few(Halves):
+        def decide(self, history: History, rng: np.random.Generator) -> Decision:
+            return super().decide(history, rng) if not history.trials else Decision(Wait("later"))
+
+    assert asked(crowded, Few) == 1
+
+
+def test_a_decision_that_another_process_took_is_found(store: EventStore) -> None:
+    class Answered(_MemoryStore):
+        @contextmanager
+        def turn(self, start: int, shared: SharedTurn | None = None) -> Iterator[list[Event]]:
+            assert shared is not None
+            for _ in range(2):
+                other.take(Halves, "")
+            shared.place = start + 3
+            yield self.read(start)
+
+    answered = Answered("s", store.read())
+    other = Ledger(MemoryStorage().create("s", store.read()), clock)
+    other.store = _MemoryStore("s", answered._events)
+    trial = Ledger(answered, clock).take(Halves, "")
+    assert isinstance(trial, Trial) and trial.id == 1 and len(answered.read()) == 7
+
+
+def test_a_configuration_that_does_not_fit_is_passed_over_once(store: EventStore) -> None:
+    """The next try asks under another key, or it would find the same decision again."""
+
+    class Keyed(_MemoryStore):
+        keys: ClassVar[list[object]] = []
+
+        @contextmanager
+        def turn(self, start: int, shared: SharedTurn | None = None) -> Iterator[list[Event]]:
+            assert shared is not None
+            self.keys.append(shared.key)
+            yield self.read(start)
+
+    keyed = Keyed("s", store.read())
+    keyed.append(
+        [
+            TrialAdded(trial=0, config={"x": 7.0}),
+            BudgetGranted(trial=0, budget=1.0),
+            Lost(trial=0),
+        ]
+    )
+    trial = Ledger(keyed, clock).take(Halves, "")
+    assert isinstance(trial, Trial) and trial.id == 1
+    assert len(set(keyed.keys)) == 2
