@@ -271,7 +271,7 @@ class _PostgresStore(ServedStore):
     ) -> list[Event]:
         stored = self._stored(lines_of(events, decision), decision, start, key, answer=True)
         if stored[0] == 0:
-            raise Conflict(f"nobody waits for decision {decision} of {self._name!r} any more")
+            raise Conflict(f"no process waits for decision {decision} of {self._name!r} any more")
         return self._events(stored, start)
 
     def read(self, start: int = 0) -> list[Event]:

@@ -115,9 +115,11 @@ def news_block(schema: str) -> str:
 def routines(schema: str) -> dict[str, str]:
     """Return the bodies of the procedures by name, for tables in ``schema`` (quoted, with its
     dot)."""
-    return {
-        "scrimp_turn": (
-            f"""
+    return {"scrimp_turn": _turn(schema), "scrimp_append": _append(schema)}
+
+
+def _turn(schema: str) -> str:
+    return f"""
     BEGIN
         IF asked IS NULL OR NOT pg_try_advisory_lock({LOCK_CLASS}, turn) THEN
             IF asked IS NOT NULL THEN
@@ -138,9 +140,10 @@ def routines(schema: str) -> dict[str, str]:
         SELECT length INTO grown FROM {schema}scrimp_studies WHERE id = of_study;
         {news_block(schema)}
     END """
-        ),
-        "scrimp_append": (
-            f"""
+
+
+def _append(schema: str) -> str:
+    return f"""
     BEGIN
         PERFORM set_config('synchronous_commit', 'off', true);
         IF answer THEN
@@ -167,12 +170,9 @@ def routines(schema: str) -> dict[str, str]:
             PERFORM pg_logical_emit_message(true, 'scrimp', '');
         END IF;
     END """
-        ),
-    }
 
 
 def _tables_and_routines(schema: str) -> str:
-    bodies = routines(schema)
     return f"""
     CREATE TABLE {schema}scrimp_studies (
         id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -205,7 +205,6 @@ def _tables_and_routines(schema: str) -> str:
         PRIMARY KEY (study, trial)
     );
     CREATE TABLE {schema}scrimp_kept (key text PRIMARY KEY, value text NOT NULL);
-
     -- The batches for which processes wait while another has its turn, which may append them.
     CREATE UNLOGGED TABLE {schema}scrimp_asked (study bigint NOT NULL, batch uuid NOT NULL, PRIMARY KEY (study, batch));
 
@@ -214,7 +213,7 @@ def _tables_and_routines(schema: str) -> str:
     CREATE PROCEDURE {schema}scrimp_turn(
         of_study bigint, turn integer, max_wait text, start bigint, asked uuid,
         INOUT grown bigint, INOUT first bigint, INOUT news text, INOUT place bigint, INOUT waiting uuid[]
-    ) LANGUAGE plpgsql AS $${bodies["scrimp_turn"]}$$;
+    ) LANGUAGE plpgsql AS $${_turn(schema)}$$;
 
     -- Stores a batch, ends the turn if there is one, and reads from start on if there is a start. As an answer only
     -- if it is still waited for (else the length is 0); if more batches follow, does not wait for the disk.
@@ -222,7 +221,7 @@ def _tables_and_routines(schema: str) -> str:
         of_study bigint, number bigint, id uuid, lines text, count integer, turn integer, start bigint,
         answer boolean, more boolean,
         INOUT grown bigint, INOUT first bigint, INOUT news text, INOUT linked bytea
-    ) LANGUAGE plpgsql AS $${bodies["scrimp_append"]}$$;
+    ) LANGUAGE plpgsql AS $${_append(schema)}$$;
     """
 
 

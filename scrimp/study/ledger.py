@@ -9,17 +9,16 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from scrimp.errors import Conflict, MethodError, StorageError, StudyError, TurnLost
 from scrimp.executors.clock import Clock
-from scrimp.methods.policy import Decision, Policy, Start
+from scrimp.methods.policy import Policy, Start
 from scrimp.schedulers.scheduler import Finish, Resume, Wait
 from scrimp.storage.forking import outer_lock
 from scrimp.storage.leases import Lease, LeaseWatch, dead_leases, own_lease
 from scrimp.storage.store import Answer, EventStore, SharedTurn
 from scrimp.study.decisions import decision_events, misfit, next_decision
-from scrimp.study_log.events import Event, Lost, ended_event
+from scrimp.study_log.events import BudgetGranted, Event, Lost, ended_event
 from scrimp.study_log.history import History
 from scrimp.study_log.trial import Trial
 
@@ -101,19 +100,24 @@ class Ledger:
                 try:
                     # The turn saves work; the numbered append decides which process wins.
                     with self.store.turn(before.length, shared) as news:
-                        self._take_in(news)
+                        self.history = before.with_events(news)
                         if shared is not None and shared.place is not None:
-                            granted: Any = news[shared.place - before.length + 1]
-                            number = int(granted.trial)
+                            batch = news[shared.place - before.length :]
+                            number = next(e.trial for e in batch if isinstance(e, BudgetGranted))
                         else:
                             end = time.monotonic() + MAX_SECONDS_FOR_OTHERS
-                            decision, validated = self._decide(deciding)
-                            action, number = decision.action, len(self.history.trials)
+                            history = self.history
+                            decision = next_decision(deciding(), history)
+                            action, number = decision.action, len(history.trials)
                             if isinstance(action, Wait | Finish):
                                 return action
+                            # A new configuration of the method was validated by `next_decision`;
+                            # one in the log or in the queue was not.
+                            validated = isinstance(action, Start) and not history.queue
                             if isinstance(action, Resume):
                                 number = action.trial
-                            self._append_decision(decision, worker, self.store.extend)
+                            batch = decision_events(history, decision, worker, self.clock())
+                            self.append(batch, history.decisions)
                             if shared is not None:
                                 self._decide_for(shared.waiting, deciding, end)
                     taken = self.history.trials[number]
@@ -134,34 +138,22 @@ class Ledger:
             if conflicts:
                 self._await_news(conflicts)
 
-    def _take_in(self, news: list[Event]) -> None:
-        self.history = self.history.with_events(news)
-
-    def _decide(self, deciding: Callable[[], Policy]) -> tuple[Decision, bool]:
-        """Return the next decision, and True if its configuration is known to be valid: a new one
-        of the method was validated, one in the log or in the queue was not."""
-        queued = bool(self.history.queue)
-        decision = next_decision(deciding(), self.history)
-        return decision, isinstance(decision.action, Start) and not queued
-
-    def _append_decision(self, decision: Decision, worker: str, append: Answer) -> None:
-        history = self.history
-        batch = decision_events(history, decision, worker, self.clock())
-        self._take_in(append(batch, history.length, history.decisions))
-
     def _decide_for(
         self, waiting: Sequence[Answer], deciding: Callable[[], Policy], end: float
     ) -> None:
         """Take the decisions of processes that wait until the time ``end``, as long as they are new
         configurations of the method; others are left to those processes."""
         for answer in waiting:
-            if time.monotonic() > end:
+            history = self.history
+            if time.monotonic() > end or history.queue:
                 return
             try:
-                decision, validated = self._decide(deciding)
-                if not validated:
+                decision = next_decision(deciding(), history)
+                if not isinstance(decision.action, Start):
                     return
-                self._append_decision(decision, "", answer)
+                batch = decision_events(history, decision, "", self.clock())
+                news = answer(batch, history.length, history.decisions)
+                self.history = history.with_events(news)
             except TurnLost:
                 raise
             except (Conflict, MethodError, StudyError):

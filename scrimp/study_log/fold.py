@@ -159,8 +159,23 @@ class State:
                     f"event {self.length} of the log is about trial {number}, which was never"
                     " added; the log is damaged"
                 )
-            before = self.trials[number]
-            trial = self._about_trial(event, before)  # type: ignore[arg-type]
+            before = trial = self.trials[number]
+            # Attempts are numbered in turn. A worker that resumes a trial goes through all attempts
+            # before, so a huge number would keep it busy for ever.
+            attempt: int = event.attempt if kind is not Retried else 0  # type: ignore[union-attr]
+            newest = max(before.attempt + (kind is BudgetGranted), 1)
+            if 0 <= attempt <= newest:
+                trial = ABOUT_TRIALS[kind](self, event, before)
+            else:
+                words = f"trial {number} has the attempt {shortened(attempt)}"
+                self.ignored.append((self.length, f"{words}; it must be at most {newest}"))
+            if trial is not before:
+                self.trials[number] = trial
+                if trial.status != before.status:
+                    del self.by_status[before.status][number]
+                    self.by_status[trial.status][number] = None
+                    if trial.status != "paused":
+                        self.interrupted.pop(number, None)
         elif kind is TrialAdded:
             trial = self._added(event)  # type: ignore[arg-type]
         else:
@@ -297,28 +312,6 @@ class State:
         )
         self.trials.append(trial)
         self.by_status[trial.status][trial.id] = None
-        return trial
-
-    def _about_trial(
-        self, event: Reported | BudgetGranted | Ended | Lost | Retried, before: Trial
-    ) -> Trial:
-        kind = type(event)
-        if kind is not Retried:
-            # Attempts are numbered in turn. A worker that resumes a trial goes through all attempts
-            # before, so a huge number would keep it busy for ever.
-            newest = max(before.attempt + (kind is BudgetGranted), 1)
-            if not 0 <= event.attempt <= newest:  # type: ignore[union-attr]
-                words = f"trial {before.id} has the attempt {shortened(event.attempt)}"  # type: ignore[union-attr]
-                self.ignored.append((self.length, f"{words}; it must be at most {newest}"))
-                return before
-        trial = ABOUT_TRIALS[kind](self, event, before)
-        if trial is not before:
-            self.trials[trial.id] = trial
-            if trial.status != before.status:
-                del self.by_status[before.status][before.id]
-                self.by_status[trial.status][trial.id] = None
-                if trial.status != "paused":
-                    self.interrupted.pop(trial.id, None)
         return trial
 
     def _granted(self, event: BudgetGranted, before: Trial) -> Trial:

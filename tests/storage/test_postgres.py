@@ -395,7 +395,7 @@ def test_who_no_longer_waits_is_not_answered(
     def decide_late(decider: Decider) -> None:
         until_waiting(url, 0)
         decide_alone(decider)
-        with pytest.raises(Conflict, match="nobody waits for decision 1"):
+        with pytest.raises(Conflict, match="no process waits for decision 1"):
             decider.turn.waiting[0]([report_of(7)], 2, 1)
 
     _, two = in_turn(url, decide_late, lambda decider: None)
