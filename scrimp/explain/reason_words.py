@@ -8,6 +8,8 @@ import math
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
+import msgspec
+
 from scrimp.checks import nearly_equal
 from scrimp.display.explanation import Competitor
 from scrimp.freeze_thaw.curve_process import SHARED_PARAMETERS
@@ -43,6 +45,7 @@ from scrimp.study_log.decision_record import (
     SpreadOut,
     TakenUpAgain,
     Told,
+    WholeTraining,
 )
 from scrimp.study_log.problem import Problem
 from scrimp.study_log.trial import Trial
@@ -129,6 +132,8 @@ def score_words(
     name = str(own or ACQUISITIONS.get(str(method["name"]), ""))
     if not name:
         return ""
+    if isinstance(record.grant, WholeTraining):
+        name = "log-ei"
     if name == "freeze-thaw" and problem.several:
         return "the logarithm of its expected addition to the front, as a share of the hypervolume"
     if name == "freeze-thaw" and isinstance(asked := _question(record), Gain):
@@ -182,6 +187,8 @@ def why(record: DecisionRecord, problem: Problem, method: str, new: bool, budget
     """Return the reason for a decision, as a sentence."""
     amount = "the whole training" if problem.budget is None else problem.budget.amount(budget)
     reason = record.reason
+    if isinstance(record.grant, WholeTraining):
+        return _whole_training(record, problem, method, new, budget)
     if isinstance(reason, Modelled) and reason.question is not None:
         return _asked(reason, problem)
     if new and isinstance(reason, FromDensity):
@@ -202,6 +209,27 @@ def why(record: DecisionRecord, problem: Problem, method: str, new: bool, budget
     if not new:
         return f"The method continued it to {amount}."
     return MODELLESS.get(method, f"The method chose it and gave it {amount}.")
+
+
+def _whole_training(
+    record: DecisionRecord, problem: Problem, method: str, new: bool, budget: float
+) -> str:
+    """Return the reason of a whole training: how little is foretold, and why it was this one."""
+    little = f"{whole_training_words(record)}."
+    if not new:
+        return f"{little} Of the trials that waited, it was expected to end best."
+    chosen = why(msgspec.structs.replace(record, grant=None), problem, method, new, budget)
+    return f"{little} {chosen}"
+
+
+def whole_training_words(record: DecisionRecord) -> str:
+    """Describe how little was foretold where a whole training was granted; empty otherwise."""
+    if not isinstance(record.grant, WholeTraining):
+        return ""
+    return (
+        f"The values of the first levels explain {share_words(record.grant.foretold)} of the differences"
+        " between the ends of runs, so it was trained to its end"
+    )
 
 
 def _asked(reason: Modelled, problem: Problem) -> str:

@@ -40,6 +40,7 @@ from scrimp.explain.reason_words import (
     score_words,
     share_words,
     step_words,
+    whole_training_words,
     why,
 )
 from scrimp.explain.seen import Rank, Seen, rank_then, seen_by
@@ -397,11 +398,13 @@ def _why_sentence(history: History, trial: Trial, moments: Sequence[Moment]) -> 
     instead = f"runner-up: {others[0]['text']}" if others else ""
     if problem.budget is None:
         return f"{instead[0].upper()}{instead[1:]}." if instead else ""
+    little = whole_training_words(last.record)
     if last.new:
         given = _only_budget(history, trial, last.budget)
+        given += f": {little[0].lower()}{little[1:]}" if little else ""
     else:
         words = last.why(history)
-        if not instead and rank is not None and rank.next_trial is not None:
+        if not little and not instead and rank is not None and rank.next_trial is not None:
             instead = f"next was trial {rank.next_trial} with {rank.next_value:.4g}"
         amount = problem.budget.amount(last.budget)
         given = f"{amount} in all: {words[0].lower()}{words[1:-1]}"

@@ -122,6 +122,16 @@ class CurveParameters:
         """Return the part of the variance that belongs to the configuration alone."""
         return self.own * self.scales(times) ** 2
 
+    def foretold(self, early: float, late: float) -> float:
+        """Return the share of the variance of a run at time ``late`` that one observation of it at
+        time ``early`` explains: their squared correlation under the prior."""
+        apart = (late - early) / np.array([self.shape_time, self.own_time])
+        shape, own = matern52(apart**2).tolist()
+        together = self.level + self.shape * shape + self.own * own
+        whole = self.level + self.shape + self.own
+        noise = self.noise_variance / float(self.scales(np.array(early))) ** 2
+        return float(together**2 / (whole * (whole + noise)))
+
     @property
     def noise_variance(self) -> float:
         """The variance added to the diagonal."""

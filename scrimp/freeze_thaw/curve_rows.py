@@ -5,7 +5,8 @@
 The first report at or beyond a level that its trial had not reached gives a row at its step; so does
 the last report of a run that ended. The loss of a row is the lowest that the trial has reported so
 far (with constraints, its best standing, `Observation.standing`): a study keeps the best value of a
-run, and lowest losses fall steadily where losses are noisy or rise again.
+run, and lowest losses fall steadily where losses are noisy or rise again. Where losses *scatter* so
+much that the lowest is luck (`RowList.scatter`), it is the loss at the row's step instead.
 
 In a continuous space (`first_slice_end`) reports within the first slice of a run give no row. Early
 levels say which runs start fast, and the parameters that decide this are not those that decide the
@@ -23,6 +24,8 @@ import math
 from bisect import bisect_right, insort
 from dataclasses import dataclass
 from typing import NamedTuple
+
+import numpy as np
 
 from scrimp.freeze_thaw.freeze_thaw_numbers import NUMBERS
 from scrimp.schedulers.rungs import Levels
@@ -89,6 +92,7 @@ class RowList:
     """The rows so far and the state of the trials behind them. Read it, do not change it.
 
     - ``trial``, ``step``, ``standing``: the rows.
+    - ``newest``: the standing at the step of each row, not the lowest so far.
     - ``lowest``: the best standing of each trial.
     - ``last_step``: the step of the newest row of each trial.
     - ``run_lengths``: the last step of trials that ran to their end.
@@ -108,6 +112,7 @@ class RowList:
         self.trial: list[int] = []
         self.step: list[float] = []
         self.standing: list[float] = []
+        self.newest: list[float] = []
         self.lowest: dict[int, float] = {}
         self.last_step: dict[int, float] = {}
         self.run_lengths: dict[int, float] = {}
@@ -120,6 +125,7 @@ class RowList:
         self.unit_costs: dict[int, float] = {}
         self.units_since_limit = 0.0
         self.first_grant: dict[int, float] = {}
+        self._peaks: list[float] = []
         self._all_unit_costs: dict[int, list[float]] = {}
         self._cost_metric_seen = False
         self._first_report: tuple[int, float, float] | None = None
@@ -136,6 +142,34 @@ class RowList:
             return 0.0
         trial, units, time = self._first_report
         return max(time - begin - units * self.unit_costs[trial], 0.0)
+
+    @property
+    def scatter(self) -> float:
+        """Return the noise of single reports, relative to how far the configurations that no model
+        chose differ; 0 while too little is known.
+
+        Noise shows in peaks: reports with a loss above both neighbours. Smooth curves have none,
+        even if they rise again after their best. The mean height of a peak above its higher
+        neighbour, 0 for other reports, is .28 s for normal noise of deviation s. Configurations
+        differ by half of the distance from the median of their lowest losses to the best, which
+        many on a plateau do not shrink. A peak counts as that much at most, so that a few runs that
+        explode are not taken for noise.
+        """
+        drawn = [self.lowest[trial] for trial in self.scouts if trial in self.lowest]
+        if len(drawn) < NUMBERS.first_configs_of_list or len(self._peaks) < NUMBERS.least_peaks:
+            return 0.0
+        spread = (float(np.median(drawn)) - min(drawn)) / 2.0
+        if not spread > 0.0:
+            return 0.0
+        height = float(np.minimum(self._peaks, spread).mean())
+        return height / (NUMBERS.peak_of_normal_noise * spread)
+
+    @property
+    def is_scattered(self) -> bool:
+        """True where the lowest loss of a run is luck, in a continuous space with one metric."""
+        if isinstance(self.problem.space, Pool) or self.problem.several:
+            return False
+        return self.scatter > NUMBERS.largest_scatter
 
     def change_problem(self, problem: Problem) -> None:
         """Take in a changed problem."""
@@ -154,10 +188,14 @@ class RowList:
             self.add_failure(trial)
             return
         self.lowest[trial.id] = min(point.standing, self.lowest.get(trial.id, math.inf))
+        latest = trial.curve[-3:]
+        if len(latest) == 3 and all(one.feasible for one in latest):
+            before, middle, after = (one.standing for one in latest)
+            self._peaks.append(max(0.0, middle - max(before, after)))
         within_first_slice = self.levels_reached(self._first_slice_end(trial)) - 1
         last = self.levels_reached(self.last_step.get(trial.id, -1.0))
         if self.levels_reached(point.step) > max(last, within_first_slice):
-            self._append(trial.id, point.step, self.lowest[trial.id])
+            self._append(trial.id, point.step, point.standing)
 
     def add_cost(self, report: Reported, units: float) -> None:
         """Take in the cost of a report of that many further ``units``.
@@ -195,7 +233,7 @@ class RowList:
             and last.loss is not None
             and last.step > self.last_step.get(trial.id, -1.0)
         ):
-            self._append(trial.id, last.step, self.lowest[trial.id])
+            self._append(trial.id, last.step, last.standing)
 
     def add_failure(self, trial: Trial) -> None:
         """Append an infinite loss at the next level, once, at the end of the first slice at the
@@ -221,6 +259,7 @@ class RowList:
         self.trial = [self.trial[row] for row in kept]
         self.step = [self.step[row] for row in kept]
         self.standing = [self.standing[row] for row in kept]
+        self.newest = [self.newest[row] for row in kept]
         self.last_step.pop(trial.id, None)
         for owner, step in zip(self.trial, self.step, strict=True):
             if owner == trial.id:
@@ -240,11 +279,13 @@ class RowList:
         """Return the step before which the trial gives no row."""
         return min(self.first_slice_end, self.first_grant.get(trial.id, 0.0))
 
-    def _append(self, trial: int, step: float, standing: float) -> None:
+    def _append(self, trial: int, step: float, newest: float) -> None:
+        """Append a row; an infinite loss is that of a failure."""
         self.last_step[trial] = step
         self.trial.append(trial)
         self.step.append(step)
-        self.standing.append(standing)
+        self.newest.append(newest)
+        self.standing.append(self.lowest[trial] if newest < math.inf else newest)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ same in words, and the files are best read in this order:
 4.  `study_model`: the *model*, a Gaussian process over the learning curves of each metric
     (`curve_process`), of the rows as arrays (`study_curves`), with losses transformed to targets
     (`curve_target`). Past studies may shape its prior (`past_curves`).
-5.  `scouts`: where many trials share the best value, some decisions go to a random *scout*.
+5.  `whole_trainings`: where first slices foretell little, whole trainings; `scouts`: where many
+    trials share the best value, some decisions go to a random *scout*.
 6.  `new_configs`: new configurations, which compete with the paused trials.
 7.  `scoring`: the *question* that all candidates are asked: race, horizon or gain;
 8.  and their *scores*. In a continuous space one *nominee* stands for the new configurations. With
@@ -52,6 +53,7 @@ from scrimp.freeze_thaw.scoring import (
 from scrimp.freeze_thaw.scouts import ranked_by_fronts, scouting, send_scout
 from scrimp.freeze_thaw.study_curves import StudyCurves
 from scrimp.freeze_thaw.study_model import Array, MetricModel, Places, StudyModel, model_study
+from scrimp.freeze_thaw.whole_trainings import whole_training
 from scrimp.json_values import Config
 from scrimp.methods.policy import Decision, Policy, Start
 from scrimp.plugins.settings import at_least, between, check_settings, handed_in, setting
@@ -111,10 +113,21 @@ class FreezeThaw(Policy):
             text = "no further configuration may be added and no slice is left"
             return Decision(wait_or_finish(history, text))
         first = self.first_design(history, rows, left, paused, rng)
-        if first is not None:
+        if first is not None and not rows.is_scattered:
             return first
+        if not _has_values(rows):
+            text = "every configuration was tried, and nothing finite was reported"
+            return Decision(wait_or_finish(history, text))
         try:
-            return self._by_model(history, rows, left, paused, rng)
+            encoding = encoding_of(history.problem.space)
+            running = [(one.id, one.granted) for one in history.with_status("running", "stale")]
+            model = model_study(history, rows, encoding, running, rng, self._lessons(history))
+            if rows.is_scattered:
+                fit = _new_fit(history, model, when_drawn(history, model))
+                chosen = whole_training(history, model, left, paused, rng, fit) or first
+                if chosen is not None:
+                    return chosen
+            return self._by_model(history, model, left, paused, rng)
         except NumericalError as error:
             record = DecisionRecord(
                 degraded=f"the curve model failed ({error}); successive halving instead"
@@ -125,18 +138,13 @@ class FreezeThaw(Policy):
     def _by_model(
         self,
         history: History,
-        rows: RowList,
+        model: StudyModel,
         left: BudgetLeft,
         paused: list[PausedTrial],
         rng: np.random.Generator,
     ) -> Decision:
-        """Return the next slice by the model: steps 4 to 9."""
-        if not _has_values(rows):
-            text = "every configuration was tried, and nothing finite was reported"
-            return Decision(wait_or_finish(history, text))
-        encoding = encoding_of(history.problem.space)
-        running = [(trial.id, trial.granted) for trial in history.with_status("running", "stale")]
-        model = model_study(history, rows, encoding, running, rng, self._lessons(history))
+        """Return the next slice by the model: steps 5 to 9."""
+        rows, encoding = history.derive(CurveTable()), encoding_of(history.problem.space)
         drawn_at = when_drawn(history, model)
         one_metric = len(model.each) == 1
         if one_metric:
@@ -214,8 +222,9 @@ class FreezeThaw(Policy):
     def forecast(
         self, history: History, points: ForecastPoints, rng: np.random.Generator
     ) -> Sequence[ForecastColumn]:
-        """Predict the lowest value of each metric up to each budget, the last one of a metric that
-        gets worse during training. A configuration that was tried continues its longest run."""
+        """Predict the lowest value of each metric up to each budget; the last one of a metric that
+        gets worse during training, and of the only metric in a continuous space. A configuration
+        that was tried continues its longest run."""
         rows = history.derive(CurveTable())
         if not _has_values(rows):
             return ()

@@ -117,8 +117,9 @@ class StudyCurves:
         x, usable = encoded_trials(history, encoding)
         x = np.where(usable[:, None], x, 0.5)
         features = Features(encoding.columns)
+        own = rows.newest if rows.is_scattered else rows.standing
         # sums of losses must not overflow
-        standing = np.maximum(np.array(rows.standing, dtype=float), -INFEASIBLE_STANDING)
+        standing = np.maximum(np.array(own, dtype=float), -INFEASIBLE_STANDING)
         return StudyCurves(
             trial=np.array(rows.trial, dtype=np.intp),
             step=np.array(rows.step),

@@ -275,7 +275,14 @@ class TakenUpAgain(_Reason, frozen=True, tag="taken_up_again"):
     """The last attempt was interrupted: its worker vanished, or it failed right after a resume."""
 
 
-Grant = Said | Promoted | InBracket | TakenUpAgain
+class WholeTraining(_Reason, frozen=True, tag="whole_training"):
+    """Trained to its end at once: the first levels explain only this share (``foretold``) of the
+    variance of how runs end. A trial that continues was expected to end best of those that wait."""
+
+    foretold: float
+
+
+Grant = Said | Promoted | InBracket | TakenUpAgain | WholeTraining
 """The reason for a budget."""
 
 

@@ -190,7 +190,7 @@ class BayesianSuggester(Suggester):
         training = training_data(history, encoding)
         lacking = count
         if len(training.y):
-            wanted = self.initial or min(encoding.dimension + 1, NUMBERS.max_initial)
+            wanted = self.first_count(encoding.dimension)
             # Failed ones are replaced, up to twice as many in all.
             lacking = min(wanted + int(training.failed.sum()), 2 * wanted) - len(training.known)
         if not history.trials and count == 1 and self.design == "sobol" and guess(history) is None:
@@ -202,11 +202,15 @@ class BayesianSuggester(Suggester):
         try:
             if self._draws_weights(problem):
                 return self._by_weights(history, training, count, rng)
-            return self._by_models(history, training, count, rng, request)
+            return self.suggest_from(history, training, count, rng, request)
         except NumericalError as error:
             return spread_instead(history, count, rng, error)
 
-    def _by_models(
+    def first_count(self, dimension: int) -> int:
+        """Return the number of first configurations of an encoded space."""
+        return self.initial or min(dimension + 1, NUMBERS.max_initial)
+
+    def suggest_from(
         self,
         history: History,
         training: Training,
@@ -214,8 +218,9 @@ class BayesianSuggester(Suggester):
         rng: np.random.Generator,
         request: Request | None = None,
     ) -> Suggestion:
-        """Fit, let the expert whose turn it is choose, and record the reason. Without a ``request``
-        the model decides."""
+        """Return the best configurations by these observations, without first configurations: fit, let
+        the expert whose turn it is choose, and record the reason. Without a ``request`` the model
+        decides."""
         models = self._models(history, training, rng)
         expert, shares = MODEL, None
         if request is not None and count == 1:
@@ -349,7 +354,7 @@ class BayesianSuggester(Suggester):
         record = DecisionRecord()
         for _ in range(count):
             weights = drawn_weights(len(problem.names), rng)
-            one = alone._by_models(history, scalarised(training, problem, weights), 1, rng)
+            one = alone.suggest_from(history, scalarised(training, problem, weights), 1, rng)
             if not one.configs:
                 break
             if not configs:
@@ -396,7 +401,7 @@ class BayesianSuggester(Suggester):
         """Return the improvement that ``trials`` further trials are expected to bring."""
         encoding = encoding_of(history.problem.space)
         training = training_data(history, encoding)
-        wanted = self.initial or min(encoding.dimension + 1, NUMBERS.max_initial)
+        wanted = self.first_count(encoding.dimension)
         if len(training.known) < wanted or len(training.y) < 2:
             return UNKNOWN_GAIN
         settings = replace(self.model, refit=False)

@@ -37,6 +37,7 @@ from scrimp.study_log.decision_record import (
     SpreadOut,
     TakenUpAgain,
     Told,
+    WholeTraining,
     latest_record,
 )
 
@@ -67,7 +68,14 @@ REASONS = (
     BestCell("kg", -3.5, opens=True),
     Told("checkpoints"),
 )
-GRANTS = (Said("mine"), Promoted(3.0), InBracket(1, 9.0), InBracket(0), TakenUpAgain())
+GRANTS = (
+    Said("mine"),
+    Promoted(3.0),
+    InBracket(1, 9.0),
+    InBracket(0),
+    TakenUpAgain(),
+    WholeTraining(0.1),
+)
 WHOLE = DecisionRecord(
     reason=REASONS[9],
     grant=GRANTS[1],
