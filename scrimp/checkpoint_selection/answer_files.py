@@ -142,17 +142,16 @@ def sample_score(sample: Mapping[str, Json], metric: str | None = None) -> float
     )
 
 
-def _by_cell(rows: Iterable[Row]) -> dict[tuple[str, str], dict[int, float]]:
+def _by_cell(rows: Sequence[Row]) -> dict[tuple[str, str], dict[int, float]]:
     """Group the rows; number questions that are named by text, alike for all checkpoints."""
-    rows = list(rows)
     names: dict[str, set[int | str]] = {}
     for _, task, question, _ in rows:
         names.setdefault(task, set()).add(question)
-    places: dict[str, dict[int | str, int]] = {}
-    for task, known in names.items():
-        if any(isinstance(question, str) for question in known):
-            ordered = sorted(map(str, known), key=by_numbers)
-            places[task] = {question: place for place, question in enumerate(ordered)}
+    places = {
+        task: {name: place for place, name in enumerate(sorted(map(str, known), key=by_numbers))}
+        for task, known in names.items()
+        if any(isinstance(question, str) for question in known)
+    }
     cells: dict[tuple[str, str], dict[int, float]] = {}
     for checkpoint, task, question, score in rows:
         place = places[task][str(question)] if task in places else int(question)
@@ -188,18 +187,14 @@ def _plain_rows(records: Iterable[Mapping[str, Json]], path: Path) -> Iterator[R
                 f" has {', '.join(str(name) for name in record)}"
             )
         checkpoint, task, question, score = wanted
+        text = str(question).strip()
         try:
-            yield str(checkpoint), str(task), _question(question), float(str(score))
-        except (TypeError, ValueError):
+            known = float(str(score))
+        except ValueError:
             raise TableError(
                 f"{path}, answer {number}: the score {score!r} is not a number"
             ) from None
-
-
-def _question(given: object) -> int | str:
-    """Return a question as its place, or as text if it is not a whole number."""
-    text = str(given).strip()
-    return int(text) if text.isdigit() else text
+        yield str(checkpoint), str(task), int(text) if text.isdigit() else text, known
 
 
 def _task_of(file: Path) -> str:

@@ -164,16 +164,13 @@ def _ask(
 ) -> None:
     """Let both answer the drawn questions that are new; ``known`` gets the differences."""
     new = sorted({pair for pair in pairs if pair not in known})
-    scores: list[dict[tuple[int, int], float]] = []
-    for checkpoint in both:
-        own: dict[tuple[int, int], float] = {}
+    for checkpoint, sign in zip(both, (1.0, -1.0), strict=True):
         for task, name in enumerate(names):
             asked = [question for of, question in new if of == task]
             if asked:
                 given = checked_answers(evaluate(checkpoint, name, asked), asked, checkpoint, name)
-                own |= {(task, q): float(v) for q, v in zip(asked, given.values, strict=True)}
-        scores.append(own)
-    known |= {pair: scores[0][pair] - scores[1][pair] for pair in new}
+                for question, value in zip(asked, given.values.tolist(), strict=True):
+                    known[task, question] = known.get((task, question), 0.0) + sign * value
 
 
 def _comparison(
@@ -183,19 +180,17 @@ def _comparison(
     wealth: Wealth,
     level: float,
 ) -> Comparison:
-    sums, counts = np.zeros(len(book.sizes)), np.zeros(len(book.sizes))
-    for (task, _), value in known.items():
-        sums[task] += value
-        counts[task] += 1
-    seen = counts > 0
-    shares = book.shares * seen / (book.shares * seen).sum()
-    difference = float((shares * sums / np.maximum(counts, 1)).sum())
+    tasks, values = [task for task, _ in known], list(known.values())
+    counts = np.bincount(tasks, minlength=len(book.sizes))
+    sums = np.bincount(tasks, weights=values, minlength=len(book.sizes))
+    shares = book.shares * (counts > 0)
+    difference = float((shares / shares.sum() * sums / np.maximum(counts, 1)).sum())
     total = sum(book.sizes)
     interval, p_value = wealth.interval(level), wealth.p_value
     if len(known) == total:
-        interval, p_value = (difference, difference), 1.0 if difference == 0.0 else 0.0
+        interval, p_value = (difference, difference), float(difference == 0.0)
     shown = p_value <= level and difference != 0.0
-    sign = difference if len(known) == total else interval[0] + interval[1]
+    sign = interval[0] + interval[1]
     return Comparison(
         a=both[0],
         b=both[1],

@@ -93,8 +93,7 @@ class TablePosterior:
         found: dict[str, float | tuple[float, ...]] = {}
         for name in named:
             values = np.asarray(numbers_at(named, name))
-            values = np.exp(values) if name.startswith("log_") else values
-            plain = tuple(float(value) for value in values)
+            plain = tuple((np.exp(values) if name.startswith("log_") else values).tolist())
             found[name.removeprefix("log_")] = plain[0] if len(plain) == 1 else plain
         return found
 
@@ -102,9 +101,10 @@ class TablePosterior:
     def length_scale(self) -> float | None:
         """The learned length scale of the curve over checkpoints, as a share of the run in the
         coordinate of the method; None for checkpoints without an order."""
+        known = self.hyperparameters
         names = ("shared_length", "own_length", "length")
-        found = [self.hyperparameters[name] for name in names if name in self.hyperparameters]
-        return float(np.asarray(found[0])) if found else None
+        found = next((known[name] for name in names if name in known), None)
+        return None if found is None else float(np.asarray(found))
 
     def covariance(self, checkpoint: Checkpoint, task: str) -> Array:
         """Return the covariance (K, J) of the noise-free function with its value at one cell."""
@@ -149,14 +149,11 @@ class TablePosterior:
         """Return one record per checkpoint and task: checkpoint, task, mean, std, measured."""
         return [
             {
-                "checkpoint": checkpoint,
-                "task": task,
-                "mean": float(self.mean[row, column]),
-                "std": float(self.std[row, column]),
-                "measured": bool(self.measured[row, column]),
+                "checkpoint": self.checkpoints[cell[0]],
+                "task": self.tasks[cell[1]],
+                **{name: getattr(self, name)[cell].item() for name in ("mean", "std", "measured")},
             }
-            for row, checkpoint in enumerate(self.checkpoints)
-            for column, task in enumerate(self.tasks)
+            for cell in np.ndindex(self.mean.shape)
         ]
 
     def averages(self) -> list[dict[str, Json]]:

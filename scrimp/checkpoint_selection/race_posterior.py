@@ -113,8 +113,7 @@ def _posteriors(paired: Array, variance: Array, ordered: bool) -> list[tuple[flo
     total = sum(np.exp(density - top) for density, *_ in likely)
     components = []
     for density, prior, factor, white in likely:
-        half = solve_lower(factor, prior)
-        weight = float(np.exp(density - top) / total)
+        half, weight = solve_lower(factor, prior), float(np.exp(density - top) / total)
         components.append((weight, half.T @ white, prior - half.T @ half))
     return components
 

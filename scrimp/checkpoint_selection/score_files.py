@@ -24,13 +24,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, cast
 
-from scrimp.checkpoint_selection.score_table import (
-    UNKNOWN,
-    Checkpoint,
-    Entry,
-    ScoreTable,
-    known_error,
-)
+import numpy as np
+
+from scrimp.checkpoint_selection.score_table import UNKNOWN, Checkpoint, ScoreTable, known_error
 from scrimp.checks import is_number
 from scrimp.errors import TableError
 from scrimp.json_values import Json
@@ -92,13 +88,9 @@ def _cells(
     if len(set(columns)) < len(columns):
         raise TableError(f"{path} has two columns of one name; each task needs its own name")
     scored = [name for name in tasks if name.removesuffix("_stderr") not in {*tasks} - {name}]
+    names = ("checkpoint", "task", "score", "stderr")
     return [
-        {
-            "checkpoint": row[first],
-            "task": task,
-            "score": row[task],
-            "stderr": row.get(f"{task}_stderr"),
-        }
+        dict(zip(names, (row[first], task, row[task], row.get(f"{task}_stderr")), strict=True))
         for row in rows
         for task in scored
     ]
@@ -110,14 +102,11 @@ def write_scores(table: ScoreTable, path: str | Path) -> None:
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow([*_COLUMNS, "stderr"])
-        for row, checkpoint in enumerate(table.checkpoints):
-            for column, task in enumerate(table.tasks):
-                score = repr(float(table.scores[row, column])) if table.seen[row, column] else ""
-                error = float(table.errors[row, column])
-                known = "" if math.isnan(error) else repr(error)
-                writer.writerow(
-                    [checkpoint, task, "nan" if table.failed[row, column] else score, known]
-                )
+        for cell in np.ndindex(table.shape):
+            score = repr(float(table.scores[cell])) if table.seen[cell] else ""
+            error = float(table.errors[cell])
+            known = "" if math.isnan(error) else repr(error)
+            writer.writerow([*table.label(cell), "nan" if table.failed[cell] else score, known])
 
 
 def table_from_records(
@@ -134,18 +123,14 @@ def table_from_records(
     labels = _labels(row[0] for row in rows)
     tasks = list(dict.fromkeys(row[1] for row in rows))
     table = ScoreTable.empty(list(dict.fromkeys(labels.values())), tasks)
-    entries: list[Entry] = []
-    failures: list[tuple[Checkpoint, str]] = []
-    for checkpoint, task, score, stderr in rows:
-        if score is not None and math.isnan(score):
-            failures.append((labels[checkpoint], task))
-        elif score is not None:
-            entries.append((labels[checkpoint], task, score, stderr))
+    told = [
+        (labels[name], task, score, error) for name, task, score, error in rows if score is not None
+    ]
     try:
-        table = table.with_scores(entries)
+        table = table.with_scores(entry for entry in told if not math.isnan(entry[2]))
     except TableError as error:
         raise TableError(f"{source}: {error}") from error
-    return table.with_failures(failures)
+    return table.with_failures(entry[:2] for entry in told if math.isnan(entry[2]))
 
 
 def _from_json(record: object, path: str | Path) -> list[Mapping[str, Json]]:
@@ -280,7 +265,10 @@ def _number(name: str) -> int | float:
 def read_result(path: Path, checkpoint: object, task: str, metric: str | None = None) -> Score:
     """Read the score of ``task`` on ``checkpoint`` from a file or folder of results; ``metric`` is
     one of lm-evaluation-harness."""
-    files = _newest_first(path) if path.is_dir() else [path]
+    files = [path]
+    if path.is_dir():
+        tables = sorted([*path.glob("*.json"), *path.glob("*.csv")])
+        files = oldest_first(path)[::-1] or tables
     for file in files:
         found = _in_file(file, checkpoint, task, metric)
         if found is not None:
@@ -349,11 +337,6 @@ def sample_counts(record: HarnessRecord) -> dict[str, float]:
         return found.get(task) or sum(total(name) for name in groups.get(task, ()) if name != task)
 
     return found | {group: count for group in groups if (count := total(group)) > 0}
-
-
-def _newest_first(folder: Path) -> list[Path]:
-    files = oldest_first(folder)[::-1]
-    return files or sorted([*folder.glob("*.json"), *folder.glob("*.csv")])
 
 
 def oldest_first(folder: Path, pattern: str = "results*.json") -> list[Path]:

@@ -68,18 +68,16 @@ def measure_units(values: Array, tasks: Index, task_count: int) -> ScoreUnits:
     a single one, s_b is their size.
     """
     counts = np.bincount(tasks, minlength=task_count)
-    opened = counts > 0
-    if not opened.any():
+    if not counts.any():
         return ScoreUnits(0.0, 1.0, 36.0)
-    centres = np.bincount(tasks, weights=values, minlength=task_count)[opened] / counts[opened]
+    means = np.bincount(tasks, weights=values, minlength=task_count) / np.maximum(counts, 1)
+    centres = means[counts > 0]
     between = float(centres.std())
-    full = np.zeros(task_count)
-    full[opened] = centres
-    within = float(np.square(values - full[tasks]).sum())
+    within = float(np.square(values - means[tasks]).sum())
     size = float(np.abs(values).max())
     if np.ptp(values) <= 1e-9 * size:
         within, between = 0.0, size or 1.0
-    square = (within + 2.0 * (0.15 * between) ** 2) / (float((counts[opened] - 1).sum()) + 2.0)
+    square = (within + 2.0 * (0.15 * between) ** 2) / (len(values) - len(centres) + 2.0)
     unit = float(np.sqrt(square))
     return ScoreUnits(float(centres.mean()), unit, 4.0 * max(between / unit, 3.0) ** 2)
 
@@ -162,28 +160,25 @@ class TaskGrid:
     def fit(self, data: GridData, start: Mapping[str, Json] | None = None) -> FittedTaskGrid:
         """Fit hyperparameters by maximum a posteriori with L-BFGS, from the ``state`` of an earlier
         fit if there is one."""
-        scaled_values = data.values / data.scales[data.tasks]
+        task_count, values = len(data.scales), data.values / data.scales[data.tasks]
         if data.groups is None:
-            units = measure_units(scaled_values, data.tasks, len(data.scales))
+            units = measure_units(values, data.tasks, task_count)
         else:
-            units = group_units(scaled_values, data.tasks, data.groups)
-        cells, task_count = _cells(data, units), len(data.scales)
-        positions = _unit_interval(data.positions)
+            units = group_units(values, data.tasks, data.groups)
+        cells, positions = _cells(data, units), _unit_interval(data.positions)
         vector = self.model.parameters(task_count)
+        steps = _step_sizes(vector, cells)
 
-        def objective(values: Array) -> tuple[float, Array]:
+        def objective(coordinates: Array) -> tuple[float, Array]:
+            values = coordinates * steps
             prior, pull = self.model.prior(values, positions, task_count, units.level)
             solution = prior.solve(cells)
             density, slope = vector.log_density_and_gradient(values)
-            return solution.negative_log_likelihood - density, pull(solution.gradient()) - slope
+            gradient = pull(solution.gradient()) - slope
+            return solution.negative_log_likelihood - density, gradient * steps
 
-        def scaled(coordinates: Array) -> tuple[float, Array]:
-            value, gradient = objective(coordinates * steps)
-            return value, gradient * steps
-
-        steps = _step_sizes(vector, cells)
         result = minimize(
-            scaled,
+            objective,
             self._start(task_count, start) / steps,
             jac=True,
             method="L-BFGS-B",
@@ -209,11 +204,8 @@ class TaskGrid:
         values = self.model.parameters(len(data.scales)).from_json(state.get("parameters"))
         if values is None:
             values = self._start(len(data.scales), state)
-        offset: float | Array
-        if isinstance(state.get("offset"), Sequence):
-            offset = np.array(numbers_at(state, "offset"))
-        else:
-            offset = number_at(state, "offset")
+        several = isinstance(state.get("offset"), Sequence)
+        offset = np.array(numbers_at(state, "offset")) if several else number_at(state, "offset")
         units = ScoreUnits(offset, number_at(state, "unit"), number_at(state, "level"))
         return self._fitted(data, values, units, whole_at(state, "cells"))
 

@@ -124,19 +124,16 @@ class GridPrior:
         quadratic = float((values * weighted).sum() - projected @ (self.shared @ shared_weights))
         determinant = log_determinant + float(np.log(np.abs(np.diag(lu))).sum())
         value = 0.5 * (quadratic + determinant + float(mask.sum()) * np.log(2.0 * np.pi))
-        return GridSolution(
-            self, cells, inverse, gain, (lu, pivots), residual, shared_weights, value
-        )
+        factor = (lu, pivots)
+        return GridSolution(self, cells, inverse, gain, factor, residual, shared_weights, value)
 
     def between_tasks(self) -> Array:
         """Return E sum_k (f_kj - mean_j)(f_kj' - mean_j') (J, J), before any score."""
         count, size = self.loadings.shape[1], len(self.own)
         blocks = self.shared.reshape(count, size, count, size)
         spread = np.einsum("pkqk->pq", blocks) - blocks.sum(axis=(1, 3)) / size
-        own = np.trace(self.own) - self.own.sum() / size
-        return np.asarray(
-            self.loadings @ spread @ self.loadings.T + own * np.eye(len(self.loadings))
-        )
+        own = (np.trace(self.own) - self.own.sum() / size) * np.eye(len(self.loadings))
+        return np.asarray(self.loadings @ spread @ self.loadings.T + own)
 
 
 @dataclass(frozen=True)
@@ -266,9 +263,8 @@ class GridSolution:
                 known += loadings[:, p, None, None] * toward
                 by_loading[tasks, p] = np.einsum("jab,jab->j", inverse, toward)
                 by_loading[tasks, p] -= np.einsum("ja,ja->j", residual, curves[p][rows])
-            block = (
-                inverse - inverse @ known @ inverse - residual[:, :, None] * residual[:, None, :]
-            )
+            block = inverse - inverse @ known @ inverse
+            block -= residual[:, :, None] * residual[:, None, :]
             own += 0.5 * scatter(rows, block, size)
             noise[tasks] = 0.5 * np.einsum("jaa->j", block)
         return GridGradient(shared, own, by_loading, noise)
@@ -293,11 +289,9 @@ class GridCombination:
         weights = self.weights[chosen]
         covariance = self.covariance_with_shared[chosen] @ self.to_shared[chosen].T
         covariance += (weights @ weights.T) * solution.prior.own[np.ix_(chosen, chosen)]
-        moved = (weights.T[:, None, :] * solution.regression[:, :, chosen]).reshape(-1, len(chosen))
-        toward = (weights.T[:, None, :] * solution.own_to_cells[:, :, chosen]).reshape(
-            -1, len(chosen)
-        )
-        covariance -= moved.T @ toward
+        by_task, shape = weights.T[:, None, :], (-1, len(chosen))
+        moved = (by_task * solution.regression[:, :, chosen]).reshape(shape)
+        covariance -= moved.T @ (by_task * solution.own_to_cells[:, :, chosen]).reshape(shape)
         return np.asarray(0.5 * (covariance + covariance.T))
 
     def variance_of_difference(self, row: int) -> Array:
@@ -354,8 +348,7 @@ def _inverses(prior: GridPrior, cells: GridCells, tasks: Index, width: int) -> t
     blocks[:, place, place] += np.where(
         mask > 0.0, prior.noise[tasks, None] + cells.noise[tasks, :width], 1.0
     )
-    factors = np.empty_like(blocks)
-    halves = np.empty_like(blocks)
+    factors, halves = np.empty_like(blocks), np.empty_like(blocks)
     for number, block in enumerate(blocks):
         factors[number], info = lapack.dpotrf(block, lower=1)
         if info != 0:
@@ -371,9 +364,8 @@ def _inverses(prior: GridPrior, cells: GridCells, tasks: Index, width: int) -> t
 def scatter(rows: Index, blocks: Array, size: int) -> Array:
     """Return sum_j E_j' blocks_j E_j (K, K)."""
     place = (rows[:, :, None] * size + rows[:, None, :]).ravel()
-    return np.asarray(
-        np.bincount(place, weights=blocks.ravel(), minlength=size * size), np.float64
-    ).reshape(size, size)
+    flat = np.bincount(place, weights=blocks.ravel(), minlength=size * size)
+    return np.asarray(flat, np.float64).reshape(size, size)
 
 
 def _weighted_scatter(rows: Index, blocks: Array, loadings: Array, size: int) -> Array:
@@ -390,9 +382,6 @@ def _weighted_scatter(rows: Index, blocks: Array, loadings: Array, size: int) ->
 
 def _gather(rows: Index, values: Array, loadings: Array, size: int) -> Array:
     """Return sum_j a_j (x) E_j' values_j (qK,)."""
-    return np.concatenate(
-        [
-            np.bincount(rows.ravel(), weights=(values * column[:, None]).ravel(), minlength=size)
-            for column in loadings.T
-        ]
-    )
+    weighted = ((values * column[:, None]).ravel() for column in loadings.T)
+    found = [np.bincount(rows.ravel(), weights=each, minlength=size) for each in weighted]
+    return np.concatenate(found)

@@ -4,21 +4,6 @@ A `GridModel` has parameters with priors. It turns their values into a prior ove
 with the pullback of gradients to the parameters. All numbers are in units of the spread within
 tasks (`task_grid.ScoreUnits`).
 
-    SharedCurve         f_j(x) = m_j + g(x) + h_j(x): a level per task, a curve that all tasks share,
-                        an own curve per task. The default: it has no loading per task, so it works
-                        before every task has been seen.
-    RowEffects          f_ij = m_j + g_i: rows without an order, such as different models.
-    TaskCurves          f_j(x) = m_j + h_j(x): a Gaussian process per task; only the hyperparameters
-                        are shared.
-    Coregional          K((x, t), (x', t')) = K_x(x, x') K_t(t, t') with K_t = L L' of low rank. K_x
-                        is the squared exponential; L (J, rank) has the loadings of the tasks on
-                        ``rank`` curves, and their size is the output scale. Every task has loadings
-                        to learn, so every task needs cells. Loadings have a standard normal prior;
-                        without one, so many of them cannot be estimated.
-                        With ``diagonal``, K_t = L L' + diag(v): each task also has an own curve.
-                        Then, and with ``rank="full"``, the prior of a loading shrinks as
-                        1 / sqrt(rank), so that more curves do not mean larger ones.
-
 Each task has noise sigma exp(d_j) with d_j ~ N(0, 0.3^2): most tasks have too few cells for more. In
 the coregional models all tasks have the same noise. The medians and spreads of the priors were set
 once by looking at real tables (benchmarks/notebook.md, "Checkpoints").
@@ -85,10 +70,6 @@ def log_parameter(
     return Hyperparameter(f"log_{name}", Normal(float(np.log(median)), spread), limits, "identity")
 
 
-def _task_noise(log_noise: float, deviations: Array) -> Array:
-    return np.asarray(np.exp(2.0 * (log_noise + deviations)))
-
-
 def _noise_parameters(task_count: int) -> tuple[Hyperparameter, Hyperparameter]:
     """Return log sigma and the deviations d_j of the tasks."""
     deviations = Normal(0.0, 0.3)
@@ -100,8 +81,9 @@ def _noise_parameters(task_count: int) -> tuple[Hyperparameter, Hyperparameter]:
 
 @dataclass(frozen=True)
 class SharedCurve(GridModel):
-    """m_j + g(x) + h_j(x) + e_ij with x in [0, 1]; g also carries a linear trend and a jitter of
-    each row.
+    """m_j + g(x) + h_j(x) + e_ij with x in [0, 1]: a level per task, a curve that all tasks share,
+    with a linear trend and a jitter of each row, and an own curve per task. The default: it has no
+    loading per task, so it works before every task has been seen.
 
     Cov g = s_g^2 [M52(l_g) + 4 (x - 1/2)(x' - 1/2)] + (rho sigma)^2 1(x = x')
     Cov h_j = s_h^2 M52(l_h) a(x) a(x'), a(x) = 1 + A exp(-x / tau)
@@ -141,7 +123,7 @@ class SharedCurve(GridModel):
         centred = positions - 0.5
         shared = scale**2 * (curve + TREND_VARIANCE * np.outer(centred, centred))
         jitter = (jitter_share * noise_scale) ** 2
-        noise = _task_noise(values[4], values[8:])
+        noise = np.exp(2.0 * (values[4] + values[8:]))
         start = own_scale * start_scale * np.exp(-positions / start_length)
         amplitude = own_scale + start
         curves = own * np.outer(amplitude, amplitude)
@@ -168,15 +150,13 @@ class SharedCurve(GridModel):
 
     def smooth(self, values: Array, positions: Array) -> Array | None:
         curve = matern52_by_length(positions, float(np.exp(values[1])))[0]
-        centred = positions - 0.5
-        return np.asarray(
-            np.exp(2.0 * values[0]) * (curve + TREND_VARIANCE * np.outer(centred, centred))
-        )
+        trend = TREND_VARIANCE * np.outer(positions - 0.5, positions - 0.5)
+        return np.asarray(np.exp(2.0 * values[0]) * (curve + trend))
 
 
 @dataclass(frozen=True)
 class RowEffects(GridModel):
-    """m_j + g_i + e_ij with independent row effects g_i: rows have no order and no distance."""
+    """m_j + g_i + e_ij with independent row effects g_i: rows without order, such as other models."""
 
     def parameters(self, task_count: int) -> ParameterVector:
         scale = log_parameter("shared_scale", 1.0, 1.0)
@@ -185,8 +165,7 @@ class RowEffects(GridModel):
     def prior(
         self, values: Array, positions: Array, task_count: int, level: float
     ) -> tuple[GridPrior, PriorPullback]:
-        size = len(positions)
-        noise = _task_noise(values[1], values[2:])
+        size, noise = len(positions), np.exp(2.0 * (values[1] + values[2:]))
         shared = float(np.exp(2.0 * values[0])) * np.eye(size)
         prior = GridPrior(shared, np.full((size, size), level), np.ones((task_count, 1)), noise)
 
@@ -203,23 +182,18 @@ class TaskCurves(GridModel):
     """m_j + h_j(x) + e_ij: a Gaussian process per task, with shared hyperparameters."""
 
     def parameters(self, task_count: int) -> ParameterVector:
-        return ParameterVector(
-            (
-                log_parameter("own_scale", 1.0, 1.0),
-                log_parameter("own_length", 0.4, 0.7, LENGTH_BOUNDS),
-                *_noise_parameters(task_count),
-            )
-        )
+        scale = log_parameter("own_scale", 1.0, 1.0)
+        length = log_parameter("own_length", 0.4, 0.7, LENGTH_BOUNDS)
+        return ParameterVector((scale, length, *_noise_parameters(task_count)))
 
     def prior(
         self, values: Array, positions: Array, task_count: int, level: float
     ) -> tuple[GridPrior, PriorPullback]:
-        size = len(positions)
         variance = float(np.exp(2.0 * values[0]))
         own, own_by_length = matern52_by_length(positions, float(np.exp(values[1])))
-        noise = _task_noise(values[2], values[3:])
-        no_loadings = np.zeros((task_count, 1))
-        prior = GridPrior(np.eye(size), level + variance * own, no_loadings, noise)
+        noise = np.exp(2.0 * (values[2] + values[3:]))
+        curves, no_loadings = level + variance * own, np.zeros((task_count, 1))
+        prior = GridPrior(np.eye(len(positions)), curves, no_loadings, noise)
 
         def pull(gradient: GridGradient) -> Array:
             by_task = 2.0 * noise * gradient.noise
@@ -242,9 +216,16 @@ def squared_exponential(positions: Array, length: float) -> tuple[Array, Array]:
 
 @dataclass(frozen=True)
 class Coregional(GridModel):
-    """K_x (x) (L L' + diag(v)) plus a level per task and one noise for all; with ``rank="full"`` L has
-    a column per task, and without ``diagonal`` v = 0. A low rank alone has the faster algebra.
-    Without ``levels`` the prior mean of all tasks is the mean of their scores, as published."""
+    """K_x (x) (L L' + diag(v)) plus a level per task and one noise for all, with K_x the squared
+    exponential and L (J, rank) the loadings of the tasks on ``rank`` curves, whose size is the output
+    scale. Every task has loadings to learn, so every task needs cells. Without a prior so many
+    loadings cannot be estimated: it is standard normal.
+
+    With ``rank="full"`` L has a column per task; without ``diagonal`` v = 0, otherwise each task has
+    an own curve. In both cases the prior of a loading shrinks as 1 / sqrt(rank), so that more curves
+    do not mean larger ones. A low rank alone has the faster algebra. Without ``levels`` the prior mean
+    of all tasks is the mean of their scores, as published.
+    """
 
     rank: int | Literal["full"] = 2
     diagonal: bool = False
@@ -262,26 +243,25 @@ class Coregional(GridModel):
         columns = self._columns(task_count)
         prior = Normal(0.0, 1.0 if self.low_rank else float(np.sqrt(2.0 / max(columns, 2))))
         own = replace(log_parameter("own", 0.3, 0.7, (1e-3, 1e2)), size=task_count)
-        return ParameterVector(
-            (
-                log_parameter("length", 0.4, 0.7, LENGTH_BOUNDS),
-                log_parameter("noise", 0.5, 1.0, (1e-2, 1e2)),
-                *([own] if self.diagonal else []),
-                *(
-                    Hyperparameter(
-                        f"loading_{curve}", prior, (-10.0, 10.0), "identity", size=task_count
-                    )
-                    for curve in range(columns)
-                ),
-            )
+        head = (
+            log_parameter("length", 0.4, 0.7, LENGTH_BOUNDS),
+            log_parameter("noise", 0.5, 1.0, (1e-2, 1e2)),
         )
+        loadings = (
+            Hyperparameter(f"loading_{curve}", prior, (-10.0, 10.0), "identity", size=task_count)
+            for curve in range(columns)
+        )
+        return ParameterVector((*head, *([own] if self.diagonal else []), *loadings))
 
     def start(self, task_count: int) -> Array:
         """Return equal loadings on the first curve and small waves on the others; own curves start at
         their prior."""
         columns = self._columns(task_count)
         head = self.parameters(task_count).initial[: -columns * task_count]
-        return np.concatenate([head, _waves(columns, task_count)])
+        # Collinear columns of L would stay collinear.
+        place = (np.arange(task_count) + 0.5) / task_count
+        waves = [0.3 * np.cos(np.pi * curve * place) for curve in range(1, columns)]
+        return np.concatenate([head, np.ones(task_count), *waves])
 
     def prior(
         self, values: Array, positions: Array, task_count: int, level: float
@@ -321,11 +301,3 @@ def _low_rank(
         )
 
     return prior, pull
-
-
-def _waves(columns: int, task_count: int) -> Array:
-    """Return loadings (columns J,) to start from: one on the first curve, small waves on the others,
-    because collinear columns of L would stay collinear."""
-    place = (np.arange(task_count) + 0.5) / task_count
-    waves = [0.3 * np.cos(np.pi * curve * place) for curve in range(1, columns)]
-    return np.concatenate([np.ones(task_count), *waves])

@@ -50,9 +50,8 @@ def dominated_trials(history: History, trial: Trial) -> list[int]:
     found = []
     for other in history.trials:
         theirs = [point.counted for point in other.curve if point.counted is not None]
-        if other.id == trial.id or not theirs:
-            continue
-        if any(all(dominates(losses, known) for known in theirs) for losses in own):
+        beaten = any(all(dominates(losses, known) for known in theirs) for losses in own)
+        if beaten and theirs and other.id != trial.id:
             found.append(other.id)
     return found
 

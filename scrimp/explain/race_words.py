@@ -7,7 +7,6 @@ Every number is computed again from the answers in the log at that time, by the 
 
 import numpy as np
 
-from scrimp.checkpoint_selection.answer_book import Array, Places
 from scrimp.checkpoint_selection.question_policy import RaceFold, race_of
 from scrimp.checkpoint_selection.question_race import QuestionRace
 from scrimp.checkpoint_selection.score_table import Checkpoint
@@ -58,31 +57,19 @@ def _round_lines(fold: RaceFold, race: QuestionRace, task: int) -> list[str]:
 
 def _leader_lines(fold: RaceFold, race: QuestionRace, row: int) -> list[str]:
     """Say who led, and where the row stood."""
-    if not race.counts.any():
-        return []
-    upto = race.counts[race.contenders].min(0)
+    rows = race.contenders
+    upto = race.counts[rows].min(0)
     if not upto.any():
         return []
-    place, scores = _rank(race, race.contenders, row, upto)
-    leader = fold.checkpoints[race.leader]
+    scores, leader = race.book.scores(rows, upto), fold.checkpoints[race.leader]
     common = counted(int(upto.sum()), "common question")
     words = f"On {common} checkpoint {leader} led with {scores.max():.4g}"
     if race.tied:
         words += f", tied with {race.tied} other{'s' if race.tied > 1 else ''}"
-    if place is None:
-        return [f"{words}."]
-    own = scores[list(race.contenders).index(row)]
-    return [f"{words}; this one was number {place} of {len(scores)} with {own:.4g}."]
-
-
-def _rank(race: QuestionRace, rows: Places, row: int, upto: Places) -> tuple[int | None, Array]:
-    """Return the place of a row among others on the first questions, None if it is not there, and
-    the scores of all."""
-    scores = race.book.scores(rows, upto)
-    if row not in rows:
-        return None, scores
-    own = scores[list(rows).index(row)]
-    return 1 + int((scores > own).sum()), scores
+    for own in scores[rows == row]:
+        place = 1 + int((scores > own).sum())
+        words += f"; this one was number {place} of {len(scores)} with {own:.4g}"
+    return [f"{words}."]
 
 
 def checkpoint_lines(history: History, checkpoint: Checkpoint) -> list[str]:
@@ -115,11 +102,9 @@ def checkpoint_lines(history: History, checkpoint: Checkpoint) -> list[str]:
 def _elimination(fold: RaceFold, race: QuestionRace, row: int, number: int) -> str:
     """Say by which scores a row was eliminated after a round."""
     left, stayed = race.past_rounds[number], race.past_rounds[number + 1].rows
-    place, scores = _rank(race, left.rows, row, left.upto)
-    own = float(scores[list(left.rows).index(row)])
-    kept = np.array(
-        [score for each, score in zip(left.rows, scores, strict=True) if each in stayed]
-    )
+    scores = race.book.scores(left.rows, left.upto)
+    own, kept = float(scores[left.rows == row][0]), scores[np.isin(left.rows, stayed)]
+    place = 1 + int((scores > own).sum())
     tied = " (a tie, broken at random)" if own >= kept.min() else ""
     return (
         f"It was eliminated after round {number + 1} of {len(race.past_rounds)}: on the"

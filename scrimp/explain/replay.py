@@ -80,18 +80,17 @@ def other_versions(events: Sequence[Event]) -> list[str]:
 def _compared(
     decided: Decided, following: Sequence[Event], history: History, policy: Policy
 ) -> Replayed:
-    recorded = _recorded(following)
+    recorded, number = _recorded(following), decided.decision
     if recorded is None:
-        return Replayed(decided.decision, "nothing", "the log holds no action for this decision")
+        return Replayed(number, "nothing", "the log holds no action for this decision")
     try:
         action = next_decision(policy, history).action
     except ScrimpError as error:
-        return Replayed(decided.decision, _words(recorded), f"recomputing it failed: {error}")
-    if not isinstance(action, Start | Resume):
-        return Replayed(decided.decision, _words(recorded), f"now it would be {action}")
-    return Replayed(
-        decided.decision, _words(recorded), _difference(recorded, action, history.problem.space)
-    )
+        return Replayed(number, _words(recorded), f"recomputing it failed: {error}")
+    difference = f"now it would be {action}"
+    if isinstance(action, Start | Resume):
+        difference = _difference(recorded, action, history.problem.space)
+    return Replayed(number, _words(recorded), difference)
 
 
 def _recorded(following: Sequence[Event]) -> Start | Resume | None:
@@ -111,11 +110,8 @@ def _difference(recorded: Start | Resume, now: Start | Resume, space: Space) -> 
     if recorded.budget != now.budget:
         return f"the budget was {recorded.budget:g} and would be {now.budget:g}"
     if isinstance(recorded, Resume) and isinstance(now, Resume):
-        return (
-            ""
-            if recorded.trial == now.trial
-            else f"trial {now.trial} would continue instead of {recorded.trial}"
-        )
+        other = f"trial {now.trial} would continue instead of {recorded.trial}"
+        return "" if recorded.trial == now.trial else other
     assert isinstance(recorded, Start) and isinstance(now, Start)
     if recorded.continue_from != now.continue_from:
         return f"it continued trial {recorded.continue_from} and would continue {now.continue_from}"

@@ -230,16 +230,18 @@ def final_losses(
 def _final_loss(trial: Trial, metric: int, budget: float) -> float:
     """The loss of a trial in one metric, by its place, at its first report from ``budget`` on; of a
     completed one at its last."""
-    reports = (point for point in trial.curve if point.step >= budget and _has(point, metric))
+    told = (point for point in trial.curve if not math.isnan(_loss(point, metric)))
+    reports = (point for point in told if point.step >= budget)
     point = next(reports, trial.last if trial.status == "completed" else None)
-    if point is None or point.losses is None or not _has(point, metric):
+    loss = math.nan if point is None else _loss(point, metric)
+    if point is None or math.isnan(loss):
         return math.inf if trial.status == "failed" else math.nan
-    return math.inf if (point.violation or 0.0) > 0.0 else point.losses[metric]
+    return math.inf if (point.violation or 0.0) > 0.0 else loss
 
 
-def _has(point: Observation, metric: int) -> bool:
-    """True if the report counts and has the metric."""
-    return point.losses is not None and not math.isnan(point.losses[metric])
+def _loss(point: Observation, metric: int) -> float:
+    """The loss of a report in one metric; NaN if it does not count or lacks the metric."""
+    return math.nan if point.losses is None else point.losses[metric]
 
 
 def shared_share(past: Problem, problem: Problem) -> float:
@@ -263,9 +265,8 @@ def _kind(parameter: Parameter | None) -> str:
 def _alike(past: Parameter | None, present: Parameter) -> bool:
     """True if values of the past parameter may be values of the present one; a constant may be one
     of any choices."""
-    if isinstance(past, Constant) and _kind(present) == "choice":
-        return True
-    return _kind(past) == _kind(present)
+    any_choice = isinstance(past, Constant) and _kind(present) == "choice"
+    return any_choice or _kind(past) == _kind(present)
 
 
 def _places(
@@ -304,23 +305,19 @@ def _conditioned(
     """Rows with 0.5 where the new space has no such parameter, and a mask (n,) of the rows that have
     a value wherever one is needed."""
     x = x.copy()
-    known = set(columns)
     judged = [
-        all(c.parent in known for c in encoding.domain.conditions if c.column == j)
+        all(c.parent in columns for c in encoding.domain.conditions if c.column == j)
         for j in range(x.shape[1])
     ]
     active = encoding.domain.active(x)
     for column in columns:
         if judged[column]:
             x[~active[:, column], column] = INACTIVE_VALUE
-        absent = x[:, column] == _ABSENT_PLACE
         parameter = encoding.space[encoding.space.searched[column]]
+        stands_for_absent = math.nan if judged[column] else INACTIVE_VALUE
         if parameter.default is not None:
-            x[absent, column] = parameter.to_unit(parameter.default)
-        elif judged[column]:
-            x[absent, column] = math.nan
-        else:
-            x[absent, column] = INACTIVE_VALUE
+            stands_for_absent = parameter.to_unit(parameter.default)
+        x[x[:, column] == _ABSENT_PLACE, column] = stands_for_absent
     return x, np.asarray(~np.isnan(x).any(axis=1))
 
 
@@ -328,14 +325,12 @@ def _notes(
     history: History, encoding: Encoding, columns: tuple[int, ...], lost: int
 ) -> tuple[str, ...]:
     """Notes on everything that could not be aligned."""
-    space, here = history.problem.space, encoding.space
-    notes = []
-    lacking = [other for column, other in enumerate(here.searched) if column not in columns]
-    if lacking:
-        notes.append(f"nothing is known about {', '.join(map(repr, lacking))}")
-    extra = [other for other in space.searched if other not in here]
-    if extra:
-        notes.append(f"values of {', '.join(map(repr, extra))} count as noise")
-    if lost:
-        notes.append("trials that do not fit this space are left out")
-    return tuple(notes)
+    here = encoding.space
+    lacking = [repr(name) for column, name in enumerate(here.searched) if column not in columns]
+    extra = [repr(name) for name in history.problem.space.searched if name not in here]
+    notes = {
+        f"nothing is known about {', '.join(lacking)}": lacking,
+        f"values of {', '.join(extra)} count as noise": extra,
+        "trials that do not fit this space are left out": lost,
+    }
+    return tuple(note for note, needed in notes.items() if needed)
