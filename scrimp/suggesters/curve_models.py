@@ -188,12 +188,23 @@ def register_curve_model(name: str, factory: CurveModelFactory) -> None:
     rungs; targets come standardised.
     """
 
-    def made(
-        settings: object, columns: Sequence[Column], levels: tuple[float, ...], search: object
-    ) -> Surrogate:
-        return factory(columns, tuple(level / levels[-1] for level in levels))
+    _MODELS.add(name, _Registered(factory))
 
-    _MODELS.add(name, made)
+
+@dataclass(frozen=True)
+class _Registered:
+    """A model that an extension registered."""
+
+    factory: CurveModelFactory
+
+    def __call__(
+        self,
+        settings: object,
+        columns: Sequence[Column],
+        levels: tuple[float, ...],
+        search: object,
+    ) -> Surrogate:
+        return self.factory(columns, tuple(level / levels[-1] for level in levels))
 
 
 def _built_in(

@@ -397,6 +397,8 @@ def test_a_report_is_measured_by_the_problem() -> None:
 def test_a_late_report_of_a_lower_step_takes_no_checkpoint_back() -> None:
     history = after(added(), granted(9), reported(3.0), reported(2.0))
     assert history.vouched(0) == {1: 3.0} and history.trials[0].budget == 3.0
+    second = [Lost(trial=0), granted(9, 2), reported(5.0, attempt=2), reported(4.0, attempt=2)]
+    assert history.with_events(second).vouched(0) == {1: 3.0, 2: 5.0}
 
 
 def test_another_try_of_a_trial_clears_what_is_kept_and_a_report_does_not() -> None:
