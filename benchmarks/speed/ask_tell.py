@@ -16,6 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -79,8 +81,17 @@ def sqlite(pairs: int) -> None:
         )
 
 
-def scrimp_worker(url: str, seconds: float) -> tuple[int, float, int]:
-    """Return the pairs done in the time, CPU seconds, and decisions that were repeated."""
+@dataclass(frozen=True)
+class Work:
+    """The pairs of one worker: seconds that each took, CPU seconds of all, and how many decisions
+    were repeated."""
+
+    took: list[float]
+    cpu: float
+    repeated: int = 0
+
+
+def scrimp_worker(url: str, seconds: float) -> Work:
     import scrimp
     from scrimp.study import ledger
 
@@ -91,12 +102,12 @@ def scrimp_worker(url: str, seconds: float) -> tuple[int, float, int]:
         return decide(*arguments)
 
     ledger.next_decision = watched
-    done, cpu, _ = counted(lambda: study.tell(study.ask(), 0.5), seconds)
-    return done, cpu, decided[0] - done - 1
+    work = counted(lambda: study.tell(study.ask(), 0.5), seconds)
+    return replace(work, repeated=decided[0] - len(work.took) - 1)
 
 
-def bare_worker(url: str, seconds: float) -> tuple[int, float, int]:
-    """Return the same figures for two bare transactions per pair."""
+def bare_worker(url: str, seconds: float) -> Work:
+    """Do two bare transactions per pair."""
     import psycopg
 
     rng = np.random.default_rng()
@@ -117,8 +128,8 @@ def bare_worker(url: str, seconds: float) -> tuple[int, float, int]:
         return counted(pair, seconds)
 
 
-def optuna_worker(path: str, seconds: float) -> tuple[int, float, int]:
-    """Return the same figures for Optuna on its journal."""
+def optuna_worker(path: str, seconds: float) -> Work:
+    """Ask and tell Optuna on its journal."""
     import optuna
     from optuna.storages.journal import JournalFileBackend
 
@@ -138,23 +149,23 @@ def optuna_worker(path: str, seconds: float) -> tuple[int, float, int]:
     return counted(pair, seconds)
 
 
-def counted(pair: Any, seconds: float) -> tuple[int, float, int]:
-    """Count the pairs done in the time, from the moment that all workers are ready.
-
-    Return the count, CPU seconds, and 0 repeated decisions.
-    """
+def counted(pair: Any, seconds: float) -> Work:
+    """Work for the time, from the moment that all workers are ready."""
     pair()
     print("ready", flush=True)
     sys.stdin.readline()
-    done, end, cpu = 0, time.monotonic() + seconds, time.process_time()
-    while time.monotonic() < end:
+    took: list[float] = []
+    now = time.monotonic()
+    end, cpu = now + seconds, time.process_time()
+    while now < end:
         pair()
-        done += 1
-    return done, time.process_time() - cpu, 0
+        begin, now = now, time.monotonic()
+        took.append(now - begin)
+    return Work(took, time.process_time() - cpu)
 
 
-def together(kind: str, url: str, workers: int, seconds: float) -> tuple[float, float, float]:
-    """Return pairs per second of all workers, CPU seconds per pair, and repeated decisions."""
+def together(kind: str, url: str, workers: int, seconds: float) -> Work:
+    """Let several workers work at the same time."""
     interpreter = python("optuna") if kind == "optuna-worker" else sys.executable
     command = script_command(interpreter, "ask_tell", kind, f"--url={url}", f"--seconds={seconds}")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
@@ -164,28 +175,46 @@ def together(kind: str, url: str, workers: int, seconds: float) -> tuple[float, 
     for process in running:
         process.stdin.write("go\n")
         process.stdin.flush()
-    done, cpu, vain = np.sum([json.loads(process.communicate()[0]) for process in running], axis=0)
-    return done / seconds, cpu / done, vain
+    return joined([Work(**json.loads(process.communicate()[0])) for process in running])
+
+
+def joined(all_work: Sequence[Work]) -> Work:
+    took = [seconds for work in all_work for seconds in work.took]
+    cpu = sum(work.cpu for work in all_work)
+    return Work(took, cpu, sum(work.repeated for work in all_work))
+
+
+def in_turns(places: Mapping[str, str], workers: int, seconds: float) -> None:
+    """Let each kind of worker work twice, in turns, so that other load affects all; print what they
+    did."""
+    found: dict[str, list[Work]] = {kind: [] for kind in places}
+    for _ in range(2):
+        for kind, place in places.items():
+            found[kind].append(together(f"{kind}-worker", place, workers, seconds / 2))
+    for kind, parts in found.items():
+        work = joined(parts)
+        median, high = np.percentile(work.took, [50, 99]) * 1e3
+        print(
+            f"{workers} workers: {kind} {len(work.took) / seconds:.0f} pairs/s,"
+            f" {median:.1f} ms per pair in the median, {high:.1f} ms at the 99th percentile,"
+            f" {work.cpu / len(work.took) * 1e3:.2f} ms CPU per pair;"
+            f" {work.repeated} decisions repeated"
+        )
 
 
 def journal(workers: int, seconds: float) -> None:
-    """Run scrimp and Optuna in turns, each on a journal of its own."""
+    """Compare scrimp and Optuna, each on a journal of its own."""
     import scrimp
 
-    rates: dict[str, list[tuple[float, float, float]]] = {"scrimp": [], "optuna": []}
     with tempfile.TemporaryDirectory() as folder:
         places = {"scrimp": f"journal:///{folder}/pairs", "optuna": f"{folder}/optuna.log"}
         space = scrimp.Space(**{name: scrimp.Float(0, 1) for name in NAMES})
         scrimp.create_study("ask-tell", space, method="random", storage=places["scrimp"], seed=0)
-        for _ in range(2):  # in turns, so that other load affects both
-            for kind, place in places.items():
-                rates[kind].append(together(f"{kind}-worker", place, workers, seconds / 2))
-    for kind, found in rates.items():
-        rate, cpu, _ = np.mean(found, axis=0)
-        print(f"{workers} workers: {kind} {rate:.0f} pairs/s, {cpu * 1e3:.2f} ms CPU per pair")
+        in_turns(places, workers, seconds)
 
 
 def postgres(workers: int, seconds: float, fsync: str) -> None:
+    """Compare scrimp and the bare script on one server."""
     import psycopg
 
     import scrimp
@@ -201,22 +230,7 @@ def postgres(workers: int, seconds: float, fsync: str) -> None:
             connection.execute(
                 "CREATE TABLE bare_trials (id bigint PRIMARY KEY, config text, value float8)"
             )
-        rates: dict[str, list[tuple[float, float, float]]] = {"bare": [], "scrimp": []}
-        for _ in range(2):  # in turns, so that other load affects both
-            for kind in rates:
-                rates[kind].append(together(f"{kind}-worker", url, workers, seconds / 2))
-    (bare, bare_cpu, _), (ours, our_cpu, vain) = (
-        np.mean(rates["bare"], axis=0),
-        np.mean(rates["scrimp"], axis=0),
-    )
-    print(
-        f"{workers} workers: bare {bare:.0f} pairs/s, scrimp {ours:.0f} pairs/s,"
-        f" {100 * ours / bare:.0f} %"
-    )
-    print(
-        f"CPU of the workers: bare {bare_cpu * 1e3:.2f} ms, scrimp {our_cpu * 1e3:.2f} ms per pair"
-    )
-    print(f"{2 * vain:.0f} decisions were taken in vain")
+        in_turns({"bare": url, "scrimp": url}, workers, seconds)
 
 
 def large(trials: int) -> None:
@@ -292,7 +306,7 @@ def main() -> None:
         case "scrimp-worker" | "bare-worker" | "optuna-worker":
             workers = {"scrimp": scrimp_worker, "bare": bare_worker, "optuna": optuna_worker}
             work = workers[options.what.removesuffix("-worker")]
-            print(json.dumps(work(options.url, options.seconds)))
+            print(json.dumps(asdict(work(options.url, options.seconds))))
         case other:
             parser.error(f"{other!r} is not one of sqlite, postgres, journal, open")
 
