@@ -65,8 +65,8 @@ WORDS: Mapping[type, str] = {
     " to reach it, some decisions are random.",
     AheadOfHalf: "Some decisions are made without the model: among the random configurations, it was"
     " the next to continue.",
-    LeadsItsLevel: "It had the best value of all trials at its level, so it continued before the first"
-    " design was complete.",
+    LeadsItsLevel: "No other trial had a better value with as much training or less, so it continued"
+    " before the first design was complete.",
     FirstCell: "It belongs to the method's first cells, which are chosen without a model.",
     Told: "A user entered its result without asking for the trial.",
 }

@@ -75,11 +75,11 @@ def slice_levels(budget: Budget | None) -> Levels:
 
 def first_slice_end(problem: Problem) -> float:
     """Return the level at which a new configuration is first judged: the lowest one in a list, else
-    a quarter of the way to a full training: 2 units of 27 or 50, 5 of 1,000.
+    a sixth of the way to a full training: 1 unit of 27 or 50, 3 of 1,000.
 
     A list has no near-copies of known configurations, and a short look at many rows pays. In a
     continuous space there is always another configuration that starts as fast as the fastest, and
-    the lowest level would say which runs start fast, nothing else.
+    with a wide range the lowest level would say which runs start fast, nothing else.
     """
     levels = slice_levels(problem.budget)
     if isinstance(problem.space, Pool):

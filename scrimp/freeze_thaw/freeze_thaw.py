@@ -31,6 +31,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from itertools import accumulate
 
 import numpy as np
 
@@ -79,10 +80,10 @@ from scrimp.surrogates.forecast import ForecastColumn
 @dataclass(frozen=True)
 class FreezeThaw(Policy):
     """The policy. ``initial``: configurations before the model decides, None for 4 of a list and 3
-    for each parameter of a continuous space while less than a quarter of the budget is spent (a
-    tenth where first slices end at the lowest budget). ``race``: while less than this share of
-    the budget is spent, candidates are compared at their next level only. ``hint``: whether the curve
-    model sees what past studies expect of a configuration (`scrimp.freeze_thaw.past_curves`).
+    for each parameter of a continuous space while less than a tenth of the budget is spent.
+    ``race``: while less than this share of the budget is spent, candidates are compared at their
+    next level only. ``hint``: whether the curve model sees what past studies expect of a
+    configuration (`scrimp.freeze_thaw.past_curves`).
 
     ``shapes``: the centre of the curve model's prior, as past studies taught it.
     """
@@ -202,13 +203,8 @@ class FreezeThaw(Policy):
         only proposes corners."""
         if self.initial is not None:
             return self.initial
-        space, budget = history.problem.space, history.problem.budget
-        least = NUMBERS.first_configs_of_list
-        if isinstance(space, Pool):
-            return least
-        short = budget is None or left.first_slice_end <= budget.minimum
-        share = NUMBERS.short_first_design_share if short else NUMBERS.first_design_share
-        if left.spent_share >= share:
+        space, least = history.problem.space, NUMBERS.first_configs_of_list
+        if isinstance(space, Pool) or left.spent_share >= NUMBERS.first_design_share:
             return least
         return max(least, NUMBERS.first_configs_per_parameter * len(space))
 
@@ -265,22 +261,22 @@ def _has_values(rows: RowList) -> bool:
 
 
 def leader(rows: RowList, paused: list[PausedTrial]) -> PausedTrial | None:
-    """Return the paused trial with the lowest loss of all runs at its level, from the highest level
-    down, while its next slice ends three quarters of the way to a full training at the latest; None
-    in a list, and before four runs have a value."""
+    """Return the paused trial with the most training whose loss no other run has reached with as
+    little training, while its next slice ends three quarters of the way to a full training at the
+    latest; None in a list, and before four runs have a value."""
     if isinstance(rows.problem.space, Pool) or len(rows.lowest) < NUMBERS.first_configs_of_list:
         return None
-    best: dict[int, tuple[float, int]] = {}
+    best = dict.fromkeys(range(len(rows.levels) + 1), (math.inf, -1))
     for trial, step, loss in zip(rows.trial, rows.step, rows.standing, strict=True):
         level = rows.levels_reached(step)
-        best[level] = min((loss, trial), best.get(level, (math.inf, trial)))
+        best[level] = min((loss, trial), best[level])
+    ahead = list(accumulate(best.values(), min))
     lowest, full = rows.levels[0], rows.levels[-1]
     highest = lowest * (full / lowest) ** NUMBERS.leader_exponent * (1.0 + 1e-9)
     leading = [
         own
         for own in paused
-        if own.slice_end <= highest
-        and best.get(rows.levels_reached(own.used), (0.0, -1))[1] == own.trial
+        if own.slice_end <= highest and ahead[rows.levels_reached(own.used)][1] == own.trial
     ]
     return max(leading, key=lambda own: own.used, default=None)
 

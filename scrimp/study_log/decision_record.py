@@ -200,7 +200,7 @@ class AheadOfHalf(_Reason, frozen=True, tag="ahead_of_half"):
 
 
 class LeadsItsLevel(_Reason, frozen=True, tag="leads_its_level"):
-    """Continued while the first design grows, since no run had a lower loss at its level."""
+    """Continued while the first design grows, since no run had a lower loss at its level or below."""
 
 
 class FirstCell(_Reason, frozen=True, tag="first_cell"):

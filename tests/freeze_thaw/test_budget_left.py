@@ -74,10 +74,10 @@ def test_a_time_limit_counts_by_what_a_unit_has_cost() -> None:
 def test_a_new_configuration_is_judged_later_where_there_is_no_list() -> None:
     space = Space(x=Float(0.0, 1.0))
     for of, full, first in (
-        (space, 27, 2.0),  # levels 1, 2, 3, 5, 8, ...
-        (space, 50, 2.0),
-        (space, 100, 3.0),
-        (space, 1000, 5.0),
+        (space, 27, 1.0),  # levels 1, 2, 3, 5, 8, ...
+        (space, 50, 1.0),
+        (space, 100, 2.0),
+        (space, 1000, 3.0),
         (space, 3, 1.0),
         (Pool(space, [{"x": 0.1}, {"x": 0.2}]), 27, 1.0),
     ):

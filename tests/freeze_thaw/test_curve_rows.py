@@ -49,8 +49,9 @@ LISTED = Pool(OPEN, [{"x": 0.5}, {"x": 0.6}])
 def rows_of(
     events: list[Event], space: Space = LISTED, granted: float = 5, **settings: object
 ) -> RowList:
+    full = 27 if isinstance(space, Pool) else 100  # first slices of 1 and 2 units
     problem = Problem(
-        space, metrics={"loss": "minimize"}, budget=Budget("epoch", 1, 27), **settings
+        space, metrics={"loss": "minimize"}, budget=Budget("epoch", 1, full), **settings
     )  # type: ignore[arg-type]
     created = StudyCreated(name="rows", problem=problem.to_json(), method={})
     start = [TrialAdded(trial=0, config={"x": 0.5}), BudgetGranted(trial=0, budget=granted)]

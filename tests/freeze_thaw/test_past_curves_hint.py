@@ -78,7 +78,7 @@ def test_features_and_the_centre_of_the_prior_have_a_place_for_it(hint: Hint) ->
 
 def studied(hint: Hint | None) -> tuple[History, Modelled, Question]:
     """Ten short curves, and what is asked next."""
-    problem = Problem(SPACE, metrics={"loss": "minimize"}, budget=Budget("epoch", 1, 27), seed=3)
+    problem = Problem(SPACE, metrics={"loss": "minimize"}, budget=Budget("epoch", 1, 100), seed=3)
     events: list[Event] = [StudyCreated(name="hint", problem=problem.to_json(), method={})]
     for trial, x in enumerate(np.random.default_rng(5).random((10, 2))):
         config = dict(zip("ab", x.tolist(), strict=True))
@@ -98,7 +98,7 @@ def test_the_curve_model_sees_it(hint: Hint) -> None:
     _, found, question = studied(hint)
     assert len(found.model.fits[0].theta) == len(plain.model.fits[0].theta) + 1
     x = np.random.default_rng(9).random((300, 2))
-    end = np.full(300, 27.0)
+    end = np.full(300, 100.0)
     errors = [
         1.0 - np.corrcoef(model.of_configs(x, end)[0][0], bowl(x))[0, 1]
         for model in (found.model, plain.model)
