@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
+from typer import Argument, Option
 
 from scrimp.cli.options import PluginOption, words_of
 from scrimp.cli.printing import echo
@@ -25,23 +26,20 @@ bench_app = typer.Typer(
 )
 
 MethodsOption = Annotated[
-    str, typer.Option(help="Names separated by commas, with settings as in gp:kernel=rbf-ard.")
+    str, Option(help="Names separated by commas, with settings as in gp:kernel=rbf-ard.")
 ]
-NamesOption = Annotated[str, typer.Option(help="Names separated by commas, or all.")]
-SeedsOption = Annotated[int, typer.Option(min=1, help="Number of seeds, numbered from 0.")]
+NamesOption = Annotated[str, Option(help="Names separated by commas, or all.")]
+SeedsOption = Annotated[int, Option(min=1, help="Number of seeds, numbered from 0.")]
 OutOption = Annotated[
     Path | None,
-    typer.Option(help="File to append one JSON object per run to; runs in it are not repeated."),
+    Option(help="File to append one JSON object per run to; runs in it are not repeated."),
 ]
-ProcessesOption = Annotated[int, typer.Option(min=1, help="Runs at once, one thread each.")]
+ProcessesOption = Annotated[int, Option(min=1, help="Runs at once, one thread each.")]
 JsonOption = Annotated[
-    bool, typer.Option("--json", help="Print the results as JSON lines instead of a summary.")
+    bool, Option("--json", help="Print the results as JSON lines instead of a summary.")
 ]
-KeepOption = Annotated[
-    str | None,
-    typer.Option(help="URL of a storage to save every run to as a study."),
-]
-TrialsOption = Annotated[int, typer.Option(min=1, help="Evaluations per run.")]
+KeepOption = Annotated[str | None, Option(help="URL of a storage to save every run to as a study.")]
+TrialsOption = Annotated[int, Option(min=1, help="Evaluations per run.")]
 
 
 @bench_app.command("functions")
@@ -51,7 +49,7 @@ def functions_command(  # noqa: PLR0913 - the options of a command
     functions: NamesOption = "all",
     trials: TrialsOption = 50,
     seeds: SeedsOption = 10,
-    workers: Annotated[int, typer.Option(min=1, help="Trials open at once.")] = 1,
+    workers: int = Option(1, min=1, help="Trials open at once."),
     out: OutOption = None,
     processes: ProcessesOption = 2,
     keep: KeepOption = None,
@@ -74,10 +72,10 @@ def functions_command(  # noqa: PLR0913 - the options of a command
 def objectives_command(  # noqa: PLR0913 - the options of a command
     methods: MethodsOption = "gp,parego,nsga2,random",
     plugin: PluginOption = None,
-    problems: Annotated[str, typer.Option(help="Names separated by commas, all or none.")] = "all",
-    tables: Annotated[
-        list[Path] | None, typer.Option(help="Tables (.npz) with run times or widths of layers.")
-    ] = None,
+    problems: str = Option("all", help="Names separated by commas, all or none."),
+    tables: list[Path] | None = Option(
+        None, help="Tables (.npz) with run times or widths of layers."
+    ),
     trials: TrialsOption = 60,
     seeds: SeedsOption = 10,
     out: OutOption = None,
@@ -101,7 +99,7 @@ def objectives_command(  # noqa: PLR0913 - the options of a command
 
 @bench_app.command("tables")
 def tables_command(  # noqa: PLR0913 - the options of a command
-    table: Annotated[Path, typer.Argument(help="A benchmark table (.npz).")],
+    table: Annotated[Path, Argument(help="A benchmark table (.npz).")],
     methods: MethodsOption = "gp,tpe,random",
     plugin: PluginOption = None,
     tasks: NamesOption = "all",
@@ -126,29 +124,21 @@ def tables_command(  # noqa: PLR0913 - the options of a command
 
 @bench_app.command("curves")
 def curves_command(  # noqa: PLR0913 - the options of a command
-    table: Annotated[
-        Path, typer.Argument(help="A benchmark table with budgets, or a surrogate (.npz).")
-    ],
+    table: Annotated[Path, Argument(help="A benchmark table with budgets, or a surrogate (.npz).")],
     methods: MethodsOption = "asha,bohb,random",
     plugin: PluginOption = None,
     tasks: NamesOption = "all",
     seeds: SeedsOption = 5,
-    fulls: Annotated[
-        int, typer.Option(min=1, help="Time limit, in full trainings shared by all workers.")
-    ] = 20,
-    workers: Annotated[int, typer.Option(min=1, help="Trials at once on the virtual clock.")] = 4,
-    unit_cost: Annotated[
-        bool, typer.Option("--unit-cost", help="YAHPO surrogates: every level costs one unit.")
-    ] = False,
-    surrogate: Annotated[
-        str,
-        typer.Option(
-            help=(
-                "'gp' or 'forest': fit a surrogate to each task, so that any configuration can be"
-                " evaluated."
-            )
-        ),
-    ] = "",
+    fulls: int = Option(20, min=1, help="Time limit, in full trainings shared by all workers."),
+    workers: int = Option(4, min=1, help="Trials at once on the virtual clock."),
+    unit_cost: bool = Option(
+        False, "--unit-cost", help="YAHPO surrogates: every level costs one unit."
+    ),
+    surrogate: str = Option(
+        "",
+        help="'gp' or 'forest': fit a surrogate to each task, so that any configuration can be"
+        " evaluated.",
+    ),
     out: OutOption = None,
     processes: ProcessesOption = 2,
     keep: KeepOption = None,
@@ -182,23 +172,17 @@ def curves_command(  # noqa: PLR0913 - the options of a command
 @bench_app.command("transfer")
 def transfer_command(  # noqa: PLR0913 - the options of a command
     table: Annotated[
-        Path,
-        typer.Argument(help="A benchmark table or a YAHPO surrogate (.npz), or an HPO-B file."),
+        Path, Argument(help="A benchmark table or a YAHPO surrogate (.npz), or an HPO-B file.")
     ],
     methods: MethodsOption = "auto,gp,rgpe,tst-r",
     plugin: PluginOption = None,
     tasks: NamesOption = "all",
     seeds: SeedsOption = 5,
     trials: TrialsOption = 50,
-    sources: Annotated[
-        str, typer.Option(help="Past studies: full, traces, shuffled or inverted.")
-    ] = "full",
-    surrogate: Annotated[
-        str,
-        typer.Option(
-            help="'forest': fit a forest to each task, so that any configuration can be evaluated."
-        ),
-    ] = "",
+    sources: str = Option("full", help="Past studies: full, traces, shuffled or inverted."),
+    surrogate: str = Option(
+        "", help="'forest': fit a forest to each task, so that any configuration can be evaluated."
+    ),
     out: OutOption = None,
     processes: ProcessesOption = 2,
     keep: KeepOption = None,
@@ -240,16 +224,12 @@ def transfer_command(  # noqa: PLR0913 - the options of a command
 def checkpoints_command(  # noqa: PLR0913 - the options of a command
     scores: Annotated[
         list[Path],
-        typer.Argument(
-            help="Files of scores: checkpoint,task,score. A missing cell cannot be chosen."
-        ),
+        Argument(help="Files of scores: checkpoint,task,score. A missing cell cannot be chosen."),
     ],
-    methods: Annotated[
-        str, typer.Option(help="Names separated by commas, with settings as in ei-icm:rank=full.")
-    ] = "kg,ei,stride,last",
-    shares: Annotated[
-        str, typer.Option(help="Shares of all cells, separated by commas.")
-    ] = "0.02,0.05,0.1,0.2",
+    methods: str = Option(
+        "kg,ei,stride,last", help="Names separated by commas, with settings as in ei-icm:rank=full."
+    ),
+    shares: str = Option("0.02,0.05,0.1,0.2", help="Shares of all cells, separated by commas."),
     seeds: SeedsOption = 10,
     plugin: PluginOption = None,
     out: OutOption = None,
@@ -270,16 +250,14 @@ def checkpoints_command(  # noqa: PLR0913 - the options of a command
 
 @bench_app.command("answers")
 def answers_command(  # noqa: PLR0913 - the options of a command
-    tables: Annotated[list[Path], typer.Argument(help="Tables of answers (.npz).")],
-    methods: Annotated[
-        str,
-        typer.Option(
-            help="auto, margins, halving, smooth, ucb-e, uniform, cells; separated by commas."
-        ),
-    ] = "auto,halving,smooth,ucb-e,uniform,cells",
-    shares: Annotated[
-        str, typer.Option(help="Shares of all answers, separated by commas.")
-    ] = "0.005,0.01,0.02,0.05",
+    tables: Annotated[list[Path], Argument(help="Tables of answers (.npz).")],
+    methods: str = Option(
+        "auto,halving,smooth,ucb-e,uniform,cells",
+        help="auto, margins, halving, smooth, ucb-e, uniform, cells; separated by commas.",
+    ),
+    shares: str = Option(
+        "0.005,0.01,0.02,0.05", help="Shares of all answers, separated by commas."
+    ),
     seeds: SeedsOption = 10,
     out: OutOption = None,
     processes: ProcessesOption = 2,
@@ -299,10 +277,10 @@ def answers_command(  # noqa: PLR0913 - the options of a command
 
 @bench_app.command("llm")
 def llm_command(  # noqa: PLR0913 - the options of a command
-    trials: Annotated[Path, typer.Option(help="File of recorded trainings (.csv).")],
+    trials: Annotated[Path, Option(help="File of recorded trainings (.csv).")],
     methods: MethodsOption = "gp,tpe,random",
     seeds: SeedsOption = 4,
-    hours: Annotated[float, typer.Option(help="Time to tune, in hours of training.")] = 24.0,
+    hours: float = Option(24.0, help="Time to tune, in hours of training."),
     plugin: PluginOption = None,
     out: OutOption = None,
     processes: ProcessesOption = 2,
@@ -322,9 +300,9 @@ def llm_command(  # noqa: PLR0913 - the options of a command
 
 @bench_app.command("speed")
 def speed_command(
-    sizes: Annotated[
-        str, typer.Option(help="Numbers of observations, separated by commas.")
-    ] = "50,100,200,500,1000",
+    sizes: str = Option(
+        "50,100,200,500,1000", help="Numbers of observations, separated by commas."
+    ),
     methods: MethodsOption = "gp",
     plugin: PluginOption = None,
     out: OutOption = None,
@@ -424,24 +402,20 @@ _METHODS_TO_TRY = {
 
 @bench_app.command("make")
 def make_command(  # noqa: PLR0913 - the options of a command
-    name: Annotated[str, typer.Argument(help="curves, transfer or checkpoints.")],
-    out: Annotated[
-        Path, typer.Option(help="Folder for the tables; tables in it are not made again.")
-    ],
-    workers: Annotated[int, typer.Option(min=1, help="Processes that train, one thread each.")] = 2,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the tables.")] = 0,
-    configs: Annotated[
-        int | None, typer.Option(min=2, help="Number of configurations (256 for curves, 96 each).")
-    ] = None,
-    families: Annotated[
-        str, typer.Option(help="transfer: model families, separated by commas, or all.")
-    ] = "all",
-    times: Annotated[
-        bool, typer.Option("--times", help="curves: use measured seconds as the cost of a level.")
-    ] = False,
-    small: Annotated[
-        bool, typer.Option("--small", help="Use a few rows and epochs, to finish within seconds.")
-    ] = False,
+    name: Annotated[str, Argument(help="curves, transfer or checkpoints.")],
+    out: Annotated[Path, Option(help="Folder for the tables; tables in it are not made again.")],
+    workers: int = Option(2, min=1, help="Processes that train, one thread each."),
+    seed: int = Option(0, min=0, help="Seed of the tables."),
+    configs: int | None = Option(
+        None, min=2, help="Number of configurations (256 for curves, 96 each)."
+    ),
+    families: str = Option("all", help="transfer: model families, separated by commas, or all."),
+    times: bool = Option(
+        False, "--times", help="curves: use measured seconds as the cost of a level."
+    ),
+    small: bool = Option(
+        False, "--small", help="Use a few rows and epochs, to finish within seconds."
+    ),
 ) -> None:
     """Train small models on the datasets of scikit-learn, and write the results as tables.
 
@@ -467,14 +441,13 @@ def make_command(  # noqa: PLR0913 - the options of a command
 def convert_command(
     kind: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="FORMAT", help="lcbench, nasbench201, fcnet, taskset, hpob, yahpo or lm-eval."
         ),
     ],
-    source: Annotated[Path, typer.Argument(help="Published file or folder.")],
+    source: Annotated[Path, Argument(help="Published file or folder.")],
     target: Annotated[
-        Path,
-        typer.Argument(help="Table to write (.npz); for lm-eval a file of scores (.csv)."),
+        Path, Argument(help="Table to write (.npz); for lm-eval a file of scores (.csv).")
     ],
 ) -> None:
     """Convert published results to a table that scrimp bench reads.

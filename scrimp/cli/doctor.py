@@ -20,16 +20,7 @@ if TYPE_CHECKING:
     from scrimp.threads import Library
 
 
-NEEDED = (
-    "scrimp",
-    "numpy",
-    "scipy",
-    "threadpoolctl",
-    "msgspec",
-    "typer",
-    "rich",
-    "cloudpickle",
-)
+NEEDED = ("scrimp", "numpy", "scipy", "threadpoolctl", "msgspec", "typer", "rich", "cloudpickle")
 OPTIONAL = {
     "plotly": "plots; pip install 'scrimp[plots]'",
     "psycopg": "PostgreSQL; pip install 'scrimp[postgres]'",

@@ -12,9 +12,10 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Any
 
 import typer
+from typer import Option
 from typer.core import TyperCommand, TyperGroup
 
 from scrimp.checks import nearest_name
@@ -134,13 +135,10 @@ def _version(wanted: bool) -> None:
 
 @app.callback(help=TAGLINE)
 def _options(
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_version, is_eager=True, help="Show the version and exit."
-        ),
-    ] = False,
+    debug: bool = Option(False, "--debug", help="Show the traceback of an error."),
+    version: bool = Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
+    ),
 ) -> None:
     # `main`, which prints errors, reads --debug; `_version` handles --version.
     del debug, version

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
+from typer import Argument, Option
 
 from scrimp.cli.options import JsonOption, StorageOption, StudyArgument, words_of
 from scrimp.cli.printing import command_to_copy, echo
@@ -22,20 +23,16 @@ from scrimp.study_log.messages import printable
 
 def note_command(  # noqa: PLR0913 - the options of a command
     study: StudyArgument,
-    trial: Annotated[
-        int | None,
-        typer.Argument(metavar="TRIAL", help="Number of the trial; by default the study itself."),
-    ] = None,
-    text: Annotated[
-        str | None, typer.Option("--text", "-m", help="Text of the note; '' removes it.")
-    ] = None,
-    attributes: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Attribute to set; JSON or text."),
-    ] = None,
-    removed: Annotated[
-        list[str] | None, typer.Option("--unset", metavar="NAME", help="Attribute to remove.")
-    ] = None,
+    trial: int | None = Argument(
+        None, metavar="TRIAL", help="Number of the trial; by default the study itself."
+    ),
+    text: str | None = Option(None, "--text", "-m", help="Text of the note; '' removes it."),
+    attributes: list[str] | None = Option(
+        None, "--set", metavar="NAME=VALUE", help="Attribute to set; JSON or text."
+    ),
+    removed: list[str] | None = Option(
+        None, "--unset", metavar="NAME", help="Attribute to remove."
+    ),
     storage: StorageOption = DEFAULT_URL,
     as_json: JsonOption = False,
 ) -> None:
@@ -92,7 +89,7 @@ def retry_command(study: StudyArgument, storage: StorageOption = DEFAULT_URL) ->
 def delete_command(
     study: StudyArgument,
     storage: StorageOption = DEFAULT_URL,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+    yes: bool = Option(False, "--yes", help="Do not ask for confirmation."),
 ) -> None:
     """Delete a study with all its trials and checkpoints. This cannot be undone; run `scrimp
     export` first to keep a copy.
@@ -112,19 +109,16 @@ def delete_command(
 
 def export_command(
     study: StudyArgument,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="File to write; without it, CSV goes to standard output."),
-    ] = None,
-    format: Annotated[
-        str | None,
-        typer.Option("--format", help="csv, json or parquet; by default the file's ending."),
-    ] = None,
+    out: Path | None = Option(
+        None, "--out", help="File to write; without it, CSV goes to standard output."
+    ),
+    format: str | None = Option(
+        None, "--format", help="csv, json or parquet; by default the file's ending."
+    ),
     storage: StorageOption = DEFAULT_URL,
-    formulas: Annotated[
-        bool,
-        typer.Option("--formulas", help="CSV: do not escape cells that look like formulas."),
-    ] = False,
+    formulas: bool = Option(
+        False, "--formulas", help="CSV: do not escape cells that look like formulas."
+    ),
 ) -> None:
     """Write all trials of a study to a file: csv, json or parquet.
 
@@ -163,7 +157,7 @@ def export_command(
 def import_command(  # noqa: PLR0913 - the options of a command
     file: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="FILE",
             help=(
                 "A CSV or JSON file; an Optuna database, journal or postgresql:// URL; a folder of"
@@ -171,24 +165,17 @@ def import_command(  # noqa: PLR0913 - the options of a command
             ),
         ),
     ],
-    study: Annotated[
-        str | None,
-        typer.Option("--study", "--name", help="Name of the new study; by default the file's."),
-    ] = None,
-    metric: Annotated[str, typer.Option(help="CSV and JSON: column of the value.")] = "value",
-    direction: Annotated[
-        str, typer.Option(help="CSV and JSON: minimize or maximize.")
-    ] = "minimize",
-    params: Annotated[
-        str, typer.Option(help="CSV and JSON: columns of parameters, separated by commas.")
-    ] = "",
-    when: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="CONDITION",
-            help="A condition that cannot be inferred: 'momentum: opt=sgd'. May be repeated.",
-        ),
-    ] = None,
+    study: str | None = Option(
+        None, "--study", "--name", help="Name of the new study; by default the file's."
+    ),
+    metric: str = Option("value", help="CSV and JSON: column of the value."),
+    direction: str = Option("minimize", help="CSV and JSON: minimize or maximize."),
+    params: str = Option("", help="CSV and JSON: columns of parameters, separated by commas."),
+    when: list[str] | None = Option(
+        None,
+        metavar="CONDITION",
+        help="A condition that cannot be inferred: 'momentum: opt=sgd'. May be repeated.",
+    ),
     storage: StorageOption = DEFAULT_URL,
 ) -> None:
     """Make studies from past results, to continue them or to learn from them. Conditions (a parameter
@@ -225,19 +212,12 @@ def import_command(  # noqa: PLR0913 - the options of a command
 
 
 def track_command(
-    tracker: Annotated[
-        str, typer.Argument(metavar="TRACKER", help="mlflow, wandb, tensorboard or aim.")
-    ],
+    tracker: Annotated[str, Argument(metavar="TRACKER", help="mlflow, wandb, tensorboard or aim.")],
     study: StudyArgument,
-    to: Annotated[
-        str | None,
-        typer.Option(
-            help="Tracking URI (mlflow), project (wandb) or folder (tensorboard, aim) to copy to."
-        ),
-    ] = None,
-    follow: Annotated[
-        bool, typer.Option("--follow", help="Keep copying until the study ends or Ctrl-C.")
-    ] = False,
+    to: str | None = Option(
+        None, help="Tracking URI (mlflow), project (wandb) or folder (tensorboard, aim) to copy to."
+    ),
+    follow: bool = Option(False, "--follow", help="Keep copying until the study ends or Ctrl-C."),
     storage: StorageOption = DEFAULT_URL,
 ) -> None:
     """Copy a study's events to a tracker, starting after the last one copied: during the run with
@@ -268,8 +248,7 @@ def _pause(seconds: float) -> bool:
 
 
 Studies = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="STUDY", help="Names of studies; by default all."),
+    list[str] | None, Argument(metavar="STUDY", help="Names of studies; by default all.")
 ]
 
 
@@ -300,7 +279,7 @@ def verify_command(
 
 
 def backup_command(
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="URL of the storage to copy to.")],
+    target: Annotated[str, Argument(metavar="TARGET", help="URL of the storage to copy to.")],
     studies: Studies = None,
     storage: StorageOption = DEFAULT_URL,
 ) -> None:

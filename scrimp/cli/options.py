@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-import typer
+from typer import Argument, Option
 
 from scrimp.plugins.plugins import VARIABLE, name_plugins
 
@@ -21,20 +21,17 @@ def words_of(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="Name of the study.")]
+StudyArgument = Annotated[str, Argument(metavar="STUDY", help="Name of the study.")]
 StorageOption = Annotated[
-    str,
-    typer.Option("--storage", help="URL of the storage.", envvar="SCRIMP_STORAGE"),
+    str, Option("--storage", help="URL of the storage.", envvar="SCRIMP_STORAGE")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-TimeoutOption = Annotated[
-    float | None, typer.Option(help="Seconds after which no further trial starts.")
-]
-HostOption = Annotated[str, typer.Option(help="Address to listen on.")]
-PortOption = Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 takes a free one.")]
+JsonOption = Annotated[bool, Option("--json", help="Print JSON instead of text.")]
+TimeoutOption = Annotated[float | None, Option(help="Seconds after which no further trial starts.")]
+HostOption = Annotated[str, Option(help="Address to listen on.")]
+PortOption = Annotated[int, Option(min=0, max=65535, help="Port; 0 takes a free one.")]
 PluginOption = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         "--plugin",
         metavar="MODULE",
         callback=_imported,

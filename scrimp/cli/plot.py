@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from scrimp.checks import did_you_mean
 from scrimp.cli.options import PluginOption, StorageOption
@@ -58,39 +58,28 @@ PLOTLY_SETTINGS = {"displaylogo": False, "showSendToCloud": False}
 def plot_command(  # noqa: PLR0913 - options of a command
     study: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="STUDY", help="Name of the study; for regret, a results file of scrimp bench."
         ),
     ],
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="NAME", help="Name of the figure, such as history, curves, importance."
-        ),
+        Argument(metavar="NAME", help="Name of the figure, such as history, curves, importance."),
     ],
-    out: Annotated[
-        Path | None, typer.Option("--out", help="File to write: .html, .json, .png, .svg, .pdf.")
-    ] = None,
-    parameter: Annotated[
-        list[str] | None, typer.Option("--parameter", help="Parameter to show; repeat for several.")
-    ] = None,
-    over: Annotated[
-        str | None,
-        typer.Option("--over", help="Axis of history and front_history: trials, time or budget."),
-    ] = None,
-    iteration: Annotated[
-        int | None,
-        typer.Option(help="surrogate: trial number; shows the model that chose this trial."),
-    ] = None,
-    log: Annotated[
-        bool, typer.Option("--log", help="Make the axis of values logarithmic.")
-    ] = False,
-    others: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--with", help="Another study, for compare, edf and attainment; repeat for several."
-        ),
-    ] = None,
+    out: Path | None = Option(None, "--out", help="File to write: .html, .json, .png, .svg, .pdf."),
+    parameter: list[str] | None = Option(
+        None, "--parameter", help="Parameter to show; repeat for several."
+    ),
+    over: str | None = Option(
+        None, "--over", help="Axis of history and front_history: trials, time or budget."
+    ),
+    iteration: int | None = Option(
+        None, help="surrogate: trial number; shows the model that chose this trial."
+    ),
+    log: bool = Option(False, "--log", help="Make the axis of values logarithmic."),
+    others: list[str] | None = Option(
+        None, "--with", help="Another study, for compare, edf and attainment; repeat for several."
+    ),
     storage: StorageOption = DEFAULT_URL,
     plugin: PluginOption = None,
 ) -> None:
@@ -136,10 +125,7 @@ def _loaded(study: str, name: str, storage: str) -> "Study | Selection":
 
 
 def _settings(
-    draw: Callable[..., "Figure"],
-    name: str,
-    parameters: list[str],
-    options: Mapping[str, object],
+    draw: Callable[..., "Figure"], name: str, parameters: list[str], options: Mapping[str, object]
 ) -> dict[str, object]:
     """Return the options as arguments of the figure; refuse one that it does not take."""
     known = inspect.signature(draw).parameters

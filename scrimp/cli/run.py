@@ -10,14 +10,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
-from scrimp.cli.options import (
-    JsonOption,
-    PluginOption,
-    StorageOption,
-    StudyArgument,
-    TimeoutOption,
-)
+from scrimp.cli.options import JsonOption, PluginOption, StorageOption, StudyArgument, TimeoutOption
 from scrimp.cli.printing import command_to_copy, echo
 from scrimp.cli.show import show_best
 from scrimp.display.study_words import failure_line, summary_line
@@ -54,53 +49,36 @@ from scrimp.study_log.record import StudyRecord
 def run_command(  # noqa: PLR0913 - the options of a command
     what: Annotated[
         list[str],
-        typer.Argument(
-            metavar="FILE|COMMAND",
-            help="Study file (TOML), or a command to tune, with --space.",
+        Argument(
+            metavar="FILE|COMMAND", help="Study file (TOML), or a command to tune, with --space."
         ),
     ],
-    check: Annotated[
-        bool, typer.Option("--check", help="Check the file and options, and run nothing.")
-    ] = False,
-    method: Annotated[str | None, typer.Option(help="Method, e.g. asha:brackets=4.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed for a new study.")] = None,
-    n_trials: Annotated[
-        int | None, typer.Option(help="Number of configurations to try in all.")
-    ] = None,
-    workers: Annotated[int | None, typer.Option(help="Trials to run at once.")] = None,
-    total_budget: Annotated[
-        float | None, typer.Option(help="Units of the budget to spend over all trials.")
-    ] = None,
+    check: bool = Option(False, "--check", help="Check the file and options, and run nothing."),
+    method: str | None = Option(None, help="Method, e.g. asha:brackets=4."),
+    seed: int | None = Option(None, help="Seed for a new study."),
+    n_trials: int | None = Option(None, help="Number of configurations to try in all."),
+    workers: int | None = Option(None, help="Trials to run at once."),
+    total_budget: float | None = Option(None, help="Units of the budget to spend over all trials."),
     timeout: TimeoutOption = None,
-    storage: Annotated[str | None, typer.Option(help="URL of the storage.")] = None,
-    space: Annotated[
-        list[str] | None,
-        typer.Option(help='Parameter and its range: "lr=float(1e-5,1e-1,log)"; repeat.'),
-    ] = None,
-    metric: Annotated[
-        str | None, typer.Option(help="Reported metric to optimize; by default 'value'.")
-    ] = None,
-    direction: Annotated[str | None, typer.Option(help="minimize or maximize.")] = None,
-    budget: Annotated[
-        str | None,
-        typer.Option(help='Budget of one trial: unit, minimum and maximum, e.g. "epoch(1,27)".'),
-    ] = None,
-    learn_from: Annotated[
-        list[str] | None, typer.Option(help="Past studies in the same storage, or all.")
-    ] = None,
-    name: Annotated[str | None, typer.Option(help="Study name.")] = None,
+    storage: str | None = Option(None, help="URL of the storage."),
+    space: list[str] | None = Option(
+        None, help='Parameter and its range: "lr=float(1e-5,1e-1,log)"; repeat.'
+    ),
+    metric: str | None = Option(None, help="Reported metric to optimize; by default 'value'."),
+    direction: str | None = Option(None, help="minimize or maximize."),
+    budget: str | None = Option(
+        None, help='Budget of one trial: unit, minimum and maximum, e.g. "epoch(1,27)".'
+    ),
+    learn_from: list[str] | None = Option(None, help="Past studies in the same storage, or all."),
+    name: str | None = Option(None, help="Study name."),
     plugin: PluginOption = None,
-    sign_with: Annotated[
-        str | None,
-        typer.Option(
-            "--private-key",
-            metavar="FILE",
-            help=(
-                "Private key to sign the study with, for workers with the public key.  [env var:"
-                " SCRIMP_PRIVATE_KEY]"
-            ),
-        ),
-    ] = None,
+    sign_with: str | None = Option(
+        None,
+        "--private-key",
+        metavar="FILE",
+        help="Private key to sign the study with, for workers with the public key.  [env var:"
+        " SCRIMP_PRIVATE_KEY]",
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Tune what a file describes: space, objective or command, method, budget, workers. Run it
@@ -254,43 +232,28 @@ def _print_broken(error: BrokenObjective, study: str, url: str) -> None:
 def worker_command(  # noqa: PLR0913 - options of a command
     study: StudyArgument,
     storage: StorageOption = DEFAULT_URL,
-    objective: Annotated[
-        str | None,
-        typer.Option(
-            help='Function to evaluate, as "module:function"; by default what the study records.'
-        ),
-    ] = None,
-    workers: Annotated[int, typer.Option(help="Trials to run at once.")] = 1,
-    gpus_per_worker: Annotated[int, typer.Option(help="GPUs for each trial.")] = 0,
-    checkpoints: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of the checkpoints, shared by all workers.", envvar="SCRIMP_CHECKPOINTS"
-        ),
-    ] = None,
+    objective: str | None = Option(
+        None, help='Function to evaluate, as "module:function"; by default what the study records.'
+    ),
+    workers: int = Option(1, help="Trials to run at once."),
+    gpus_per_worker: int = Option(0, help="GPUs for each trial."),
+    checkpoints: Path | None = Option(
+        None, help="Folder of the checkpoints, shared by all workers.", envvar="SCRIMP_CHECKPOINTS"
+    ),
     timeout: TimeoutOption = None,
-    time_limit: Annotated[
-        float | None, typer.Option(help="Seconds that one grant of a trial may take.")
-    ] = None,
-    lease: Annotated[
-        float,
-        typer.Option(
-            min=0.1, help="Seconds of silence after which other workers take over its trials."
-        ),
-    ] = LEASE_SECONDS,
-    public_key: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help=(
-                "Run only studies that the owner of one of these keys signed.  [env var:"
-                " SCRIMP_PUBLIC_KEY]"
-            ),
-        ),
-    ] = None,
-    wait: Annotated[
-        float, typer.Option(min=0, help="Seconds to wait for a database server that is down.")
-    ] = 60.0,
+    time_limit: float | None = Option(None, help="Seconds that one grant of a trial may take."),
+    lease: float = Option(
+        LEASE_SECONDS,
+        min=0.1,
+        help="Seconds of silence after which other workers take over its trials.",
+    ),
+    public_key: str | None = Option(
+        None,
+        metavar="FILE",
+        help="Run only studies that the owner of one of these keys signed.  [env var:"
+        " SCRIMP_PUBLIC_KEY]",
+    ),
+    wait: float = Option(60.0, min=0, help="Seconds to wait for a database server that is down."),
     plugin: PluginOption = None,
 ) -> None:
     """Run trials of a study alongside other workers until its limits are reached. Any number of
@@ -364,7 +327,7 @@ key_app = typer.Typer(
 
 @key_app.command("new")
 def new_key_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write the private key to.")],
+    file: Annotated[Path, Argument(metavar="FILE", help="File to write the private key to.")],
 ) -> None:
     """Make a key pair: FILE, which only you can read, and FILE.pub for the workers.
 
@@ -378,7 +341,7 @@ def new_key_command(
 
 @key_app.command("show")
 def show_key_command(
-    file: Annotated[Path, typer.Argument(metavar="FILE.pub", help="File of public keys.")],
+    file: Annotated[Path, Argument(metavar="FILE.pub", help="File of public keys.")],
 ) -> None:
     """Print the fingerprints of the public keys in a file. Messages name keys by fingerprint.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+from typer import Argument, Option
 
 from scrimp.cli.options import JsonOption, PluginOption, StorageOption
 from scrimp.cli.printing import echo
@@ -33,18 +34,15 @@ select_app = typer.Typer(
 
 
 SourceArgument = Annotated[
-    str, typer.Argument(metavar="SCORES", help="A file of scores, or the name of a selection.")
+    str, Argument(metavar="SCORES", help="A file of scores, or the name of a selection.")
 ]
-WeightOption = Annotated[
-    list[str] | None, typer.Option(help="Weight of a task, such as mmlu=2; repeat.")
-]
+WeightOption = Annotated[list[str] | None, Option(help="Weight of a task, such as mmlu=2; repeat.")]
 DirectionOption = Annotated[
-    list[str] | None,
-    typer.Option(help="Direction of a task, such as ppl=minimize; repeat."),
+    list[str] | None, Option(help="Direction of a task, such as ppl=minimize; repeat.")
 ]
 MethodOption = Annotated[
     str,
-    typer.Option(
+    Option(
         help=(
             "kg, ei, top-two, random, stride, last, independent, ei-icm; settings as"
             " ei-icm:rank=full."
@@ -63,35 +61,28 @@ PAIRS_LISTED = 8
 def next_command(  # noqa: PLR0913 - the options of a command
     scores: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             help="CSV with checkpoint,task,score[,stderr], JSON, or a folder of harness results."
         ),
     ],
-    count: Annotated[int, typer.Option(min=1, help="Number of cells to print.")] = 1,
-    cost: Annotated[
-        list[str] | None, typer.Option(help="Cost of one cell of a task, such as mmlu=9.0; repeat.")
-    ] = None,
+    count: int = Option(1, min=1, help="Number of cells to print."),
+    cost: list[str] | None = Option(
+        None, help="Cost of one cell of a task, such as mmlu=9.0; repeat."
+    ),
     weight: WeightOption = None,
     direction: DirectionOption = None,
-    share: Annotated[
-        float | None, typer.Option(help="Share of all cells after which none is printed.")
-    ] = None,
+    share: float | None = Option(None, help="Share of all cells after which none is printed."),
     method: MethodOption = "kg",
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the start design.")] = 0,
-    unordered: Annotated[
-        bool,
-        typer.Option(
-            "--unordered", help="Treat checkpoints as unordered, such as different models."
-        ),
-    ] = False,
-    use_stderr: Annotated[
-        bool,
-        typer.Option("--use-stderr/--ignore-stderr", help="Count the standard errors in the file."),
-    ] = True,
-    answer: Annotated[
-        Literal["measured", "smooth"],
-        typer.Option(help="Recommend by the scores measured, or by the smooth curve."),
-    ] = "measured",
+    seed: int = Option(0, min=0, help="Seed of the start design."),
+    unordered: bool = Option(
+        False, "--unordered", help="Treat checkpoints as unordered, such as different models."
+    ),
+    use_stderr: bool = Option(
+        True, "--use-stderr/--ignore-stderr", help="Count the standard errors in the file."
+    ),
+    answer: Literal["measured", "smooth"] = Option(
+        "measured", help="Recommend by the scores measured, or by the smooth curve."
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Read the scores so far, and print the next cells to run and the checkpoint to take now.
@@ -143,13 +134,9 @@ def next_command(  # noqa: PLR0913 - the options of a command
 
 @select_app.command("run")
 def run_command(
-    file: Annotated[Path, typer.Argument(help="Selection file (TOML).")],
-    check: Annotated[
-        bool, typer.Option("--check", help="Check the file, and run nothing.")
-    ] = False,
-    storage: Annotated[
-        str | None, typer.Option(help="URL of the storage; by default the file's.")
-    ] = None,
+    file: Annotated[Path, Argument(help="Selection file (TOML).")],
+    check: bool = Option(False, "--check", help="Check the file, and run nothing."),
+    storage: str | None = Option(None, help="URL of the storage; by default the file's."),
     plugin: PluginOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -242,10 +229,9 @@ def posterior_command(  # noqa: PLR0913 - the options of a command
     weight: WeightOption = None,
     direction: DirectionOption = None,
     method: MethodOption = "kg",
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", help="CSV file to write: mean and standard deviation of every cell."),
-    ] = None,
+    out: Path | None = Option(
+        None, "--out", help="CSV file to write: mean and standard deviation of every cell."
+    ),
     storage: StorageOption = DEFAULT_URL,
     as_json: JsonOption = False,
 ) -> None:
@@ -284,9 +270,9 @@ def correlations_command(  # noqa: PLR0913 - the options of a command
     weight: WeightOption = None,
     direction: DirectionOption = None,
     method: MethodOption = "kg",
-    kernel: Annotated[
-        bool, typer.Option("--kernel", help="Use the fitted covariance alone: K_t in ei-icm.")
-    ] = False,
+    kernel: bool = Option(
+        False, "--kernel", help="Use the fitted covariance alone: K_t in ei-icm."
+    ),
     storage: StorageOption = DEFAULT_URL,
     as_json: JsonOption = False,
 ) -> None:

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
+from typer import Argument, Option
 
 from scrimp.cli.options import HostOption, JsonOption, PortOption, StorageOption
 from scrimp.cli.printing import echo
@@ -47,38 +48,29 @@ REMEDY = "make one with `openssl rand -hex 24`, or give none to have one generat
 
 
 def dashboard_command(  # noqa: PLR0913 - the options of a command
-    storage: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--storage",
-            metavar="URL",
-            help=f"URL of a storage; repeat for several.  [env var: SCRIMP_STORAGE; default: "
-            f"{DEFAULT_URL}]",
-        ),
-    ] = None,
+    storage: list[str] | None = Option(
+        None,
+        "--storage",
+        metavar="URL",
+        help=f"URL of a storage; repeat for several.  [env var: SCRIMP_STORAGE; default: "
+        f"{DEFAULT_URL}]",
+    ),
     host: HostOption = "127.0.0.1",
     port: PortOption = 8080,
-    token_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help=f"File with the token to read and change studies.  [env var: {WRITE_VARIABLE}]",
-        ),
-    ] = None,
-    read_token_file: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help=f"File with the token to read studies only.  [env var: {READ_VARIABLE}]",
-        ),
-    ] = None,
-    no_token: Annotated[
-        bool,
-        typer.Option("--no-token", help="Let every user of this machine in without a token."),
-    ] = False,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Open no browser, only print the link.")
-    ] = False,
+    token_file: Path | None = Option(
+        None,
+        metavar="FILE",
+        help=f"File with the token to read and change studies.  [env var: {WRITE_VARIABLE}]",
+    ),
+    read_token_file: Path | None = Option(
+        None,
+        metavar="FILE",
+        help=f"File with the token to read studies only.  [env var: {READ_VARIABLE}]",
+    ),
+    no_token: bool = Option(
+        False, "--no-token", help="Let every user of this machine in without a token."
+    ),
+    no_browser: bool = Option(False, "--no-browser", help="Open no browser, only print the link."),
 ) -> None:
     """Serve live web pages for the studies of one or several storages. The pages make no request to
     any other machine.
@@ -224,7 +216,7 @@ SHARED_CONNECTIONS = 8
 
 TokensOption = Annotated[
     Path | None,
-    typer.Option(
+    Option(
         "--tokens",
         metavar="FILE",
         help="File with the tokens.  [env var: SCRIMP_TOKENS; default: ~/.config/scrimp/tokens.json]",
@@ -233,29 +225,20 @@ TokensOption = Annotated[
 
 
 def serve_command(  # noqa: PLR0913 - each is an option of the command
-    storage: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL",
-            help=f"URL of the storage.  [env var: SCRIMP_STORAGE; default: {DEFAULT_URL}]",
-        ),
-    ] = None,
+    storage: str | None = Option(
+        None,
+        metavar="URL",
+        help=f"URL of the storage.  [env var: SCRIMP_STORAGE; default: {DEFAULT_URL}]",
+    ),
     host: HostOption = "127.0.0.1",
     port: PortOption = 8400,
     tokens: TokensOption = None,
-    certificate: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Certificate chain, for TLS.")
-    ] = None,
-    key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Private key of the certificate.")
-    ] = None,
-    audit: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="File for the audit log; standard error by default."),
-    ] = None,
-    demo: Annotated[
-        bool, typer.Option("--demo", help="Serve a small study in a temporary SQLite file.")
-    ] = False,
+    certificate: Path | None = Option(None, metavar="FILE", help="Certificate chain, for TLS."),
+    key: Path | None = Option(None, metavar="FILE", help="Private key of the certificate."),
+    audit: Path | None = Option(
+        None, metavar="FILE", help="File for the audit log; standard error by default."
+    ),
+    demo: bool = Option(False, "--demo", help="Serve a small study in a temporary SQLite file."),
 ) -> None:
     """Serve studies over HTTP: the pages, and an interface for workers, notebooks and programs in
     any language. Everyone needs a token, which `scrimp token new` makes.
@@ -318,12 +301,10 @@ token_app = typer.Typer(help="Make, list and revoke tokens of a server.", no_arg
 def new_command(
     role: Annotated[
         Literal["read", "work", "own"],
-        typer.Option(help="Rights: see studies, take part in them, or also change them."),
+        Option(help="Rights: see studies, take part in them, or also change them."),
     ],
-    study: Annotated[
-        str, typer.Option(metavar="PREFIX", help="Only studies whose names begin with this.")
-    ] = "",
-    name: Annotated[str, typer.Option(help="Name of its holder, for logs.")] = "",
+    study: str = Option("", metavar="PREFIX", help="Only studies whose names begin with this."),
+    name: str = Option("", help="Name of its holder, for logs."),
     tokens: TokensOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -363,7 +344,7 @@ def list_command(tokens: TokensOption = None, as_json: JsonOption = False) -> No
 
 @token_app.command("revoke")
 def revoke_command(
-    number: Annotated[str, typer.Argument(metavar="ID", help="Id of the token.")],
+    number: Annotated[str, Argument(metavar="ID", help="Id of the token.")],
     tokens: TokensOption = None,
 ) -> None:
     """Revoke a token: servers refuse it at once.
@@ -378,17 +359,15 @@ def revoke_command(
 
 def mcp_command(
     storage: StorageOption = DEFAULT_URL,
-    write: Annotated[
-        bool, typer.Option("--write", help="Let agents create studies, ask, tell and propose.")
-    ] = False,
-    port: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=65535,
-            help="Serve over HTTP at 127.0.0.1:PORT/mcp instead of standard input.",
-        ),
-    ] = None,
+    write: bool = Option(
+        False, "--write", help="Let agents create studies, ask, tell and propose."
+    ),
+    port: int | None = Option(
+        None,
+        min=1,
+        max=65535,
+        help="Serve over HTTP at 127.0.0.1:PORT/mcp instead of standard input.",
+    ),
 ) -> None:
     """Serve studies to agents over the Model Context Protocol; read-only without --write.
 

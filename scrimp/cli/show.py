@@ -12,6 +12,7 @@ from functools import partial
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from scrimp.cli.options import JsonOption, PluginOption, StorageOption, StudyArgument, words_of
 from scrimp.cli.printing import command_to_copy, echo, say, width
@@ -75,15 +76,12 @@ def studies_command(storage: StorageOption = DEFAULT_URL, as_json: JsonOption = 
 def show_command(  # noqa: PLR0913 - the options of a command
     study: StudyArgument,
     storage: StorageOption = DEFAULT_URL,
-    top: Annotated[
-        int | None, typer.Option(help="Number of trials to list; 20 on a terminal.")
-    ] = None,
-    sort: Annotated[
-        str | None,
-        typer.Option(help="Column to sort by, best first; --sort=-budget reverses the order."),
-    ] = None,
-    status: Annotated[str, typer.Option(help="States to list, such as failed,running.")] = "",
-    columns: Annotated[str, typer.Option(help="Columns to show, such as trial,best,lr,note.")] = "",
+    top: int | None = Option(None, help="Number of trials to list; 20 on a terminal."),
+    sort: str | None = Option(
+        None, help="Column to sort by, best first; --sort=-budget reverses the order."
+    ),
+    status: str = Option("", help="States to list, such as failed,running."),
+    columns: str = Option("", help="Columns to show, such as trial,best,lr,note."),
     as_json: JsonOption = False,
 ) -> None:
     """Show a study: its method, its best configuration and its trials, best first.
@@ -225,23 +223,16 @@ def _bytes(count: int) -> str:
 
 def explain_command(  # noqa: PLR0913 - the options of a command
     study: StudyArgument,
-    trial: Annotated[
-        int | None,
-        typer.Argument(
-            metavar="TRIAL",
-            help="Number of the trial; by default the best one, or the knee of the front.",
-        ),
-    ] = None,
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(
-            help="In a selection by question: why this checkpoint was eliminated, or not."
-        ),
-    ] = None,
+    trial: int | None = Argument(
+        None,
+        metavar="TRIAL",
+        help="Number of the trial; by default the best one, or the knee of the front.",
+    ),
+    checkpoint: str | None = Option(
+        None, help="In a selection by question: why this checkpoint was eliminated, or not."
+    ),
     storage: StorageOption = DEFAULT_URL,
-    details: Annotated[
-        bool, typer.Option("--details", help="Show every decision and the data behind it.")
-    ] = False,
+    details: bool = Option(False, "--details", help="Show every decision and the data behind it."),
     plugin: PluginOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -320,13 +311,9 @@ def predict_command(
     study: StudyArgument,
     params: Annotated[
         list[str],
-        typer.Option(
-            "--params", metavar="JSON", help="A configuration as JSON; repeat for several."
-        ),
+        Option("--params", metavar="JSON", help="A configuration as JSON; repeat for several."),
     ],
-    at: Annotated[
-        float | None, typer.Option("--at", help="Training budget; by default the full one.")
-    ] = None,
+    at: float | None = Option(None, "--at", help="Training budget; by default the full one."),
     storage: StorageOption = DEFAULT_URL,
     plugin: PluginOption = None,
     as_json: JsonOption = False,
@@ -366,9 +353,7 @@ def _config(text: str) -> Config:
 
 def verdict_command(
     study: StudyArgument,
-    level: Annotated[
-        float, typer.Option("--level", help="Probability at which a comparison is settled.")
-    ] = 0.95,
+    level: float = Option(0.95, "--level", help="Probability at which a comparison is settled."),
     storage: StorageOption = DEFAULT_URL,
     plugin: PluginOption = None,
     as_json: JsonOption = False,

@@ -99,10 +99,7 @@ SCORES = {
 }
 """Descriptions of scores, by acquisition; freeze-thaw has its own."""
 
-ACQUISITIONS = {
-    "task-prior": "log-ei",
-    "freeze-thaw": "freeze-thaw",
-}
+ACQUISITIONS = {"task-prior": "log-ei", "freeze-thaw": "freeze-thaw"}
 """The acquisition of a method whose settings do not name one."""
 
 EXPERTS = {

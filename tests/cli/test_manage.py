@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 
 import scrimp
 from scrimp.cli.main import app
-from scrimp.cli.manage import export_command
 from scrimp.errors import StudyError
 from scrimp.formats.imports import read_results
 from scrimp.formats.result_folders import ImportSettings
@@ -229,7 +228,7 @@ def test_a_terminal_gets_no_control_characters(
     study.tell(study.ask(), 1.0)
     terminal = Terminal()
     monkeypatch.setattr("sys.stdout", terminal)
-    export_command("s", storage=url)
+    app(["export", "s", "--storage", url], standalone_mode=False)
     assert "\x1b" not in terminal.getvalue() and "[2Ja" in terminal.getvalue()
 
 
