@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.bench.curve_tasks import TRAINED_EPOCHS, NetworkCurves
-from scrimp.bench.tables import TableDraft, config_rows, space_of_table, write_table
+from scrimp.bench.tables import Table, config_rows, space_of_table, write_table
 from scrimp.bench.yahpo import read_yahpo
 from scrimp.checkpoint_selection.score_files import read_results_folder, write_scores
 from scrimp.errors import TableError
@@ -63,22 +63,22 @@ def convert(kind: str, source: Path, target: Path) -> str:
         write_scores(scores, target)
         return f"{len(scores.checkpoints)} checkpoints x {len(scores.tasks)} tasks"
     try:
-        draft = FORMATS[kind](source, target.stem)
+        made = FORMATS[kind](source, target.stem)
     except (KeyError, TypeError, AttributeError, IndexError, ValueError, OSError) as error:
         if isinstance(error, TableError):
             raise
         raise TableError(f"{str(source)!r} does not follow the format {kind}: {error!r}") from None
-    table = write_table(target, draft)
+    table = write_table(target, made)
     sizes = " x ".join(
         f"{size} {name}"
         for size, name in zip(table.value.shape, ("tasks", "configurations", "levels"), strict=True)
     )
-    cut = draft.notes.get(CUT)
+    cut = made.notes.get(CUT)
     return sizes if cut is None else f"{sizes}; {cut}"
 
 
-def _curves(name: str, metric: str, runs: Runs, source: str) -> TableDraft:
-    """Return the draft of a table of curves; tasks may have different configurations. A task with
+def _curves(name: str, metric: str, runs: Runs, source: str) -> Table:
+    """Return a table of curves; tasks may have different configurations. A task with
     fewer configurations than others repeats its first one, which `Table.task` leaves out."""
     if not any(runs.values()):
         raise TableError(
@@ -103,15 +103,16 @@ def _curves(name: str, metric: str, runs: Runs, source: str) -> TableDraft:
             elapsed[task, row] = 0.0 if seconds is None else seconds[:levels]
     timed = all(seconds is not None for rows in runs.values() for _, _, seconds in rows)
     same = (configs == configs[:1]).all()
-    return TableDraft(
+    return Table(
         name,
         metric,
         space,
         tuple(runs),
         configs[0] if same else configs,
         value,
-        levels=range(1, levels + 1),
-        arrays={"elapsed": elapsed} if timed else {},
+        "epoch",
+        tuple(range(1, levels + 1)),
+        elapsed if timed else None,
         notes={"source": source, **({} if levels == longest else {CUT: _cut(lengths)})},
     )
 
@@ -125,7 +126,7 @@ def _cut(lengths: Mapping[tuple[str, int], int]) -> str:
     )
 
 
-def _lcbench(source: Path, name: str) -> TableDraft:
+def _lcbench(source: Path, name: str) -> Table:
     """Read epochs 1 to 50 of 52, as is usual: without the values before training and of the last."""
     data = json.loads(source.read_text(encoding="utf-8"))
     runs: Runs = {}
@@ -139,7 +140,7 @@ def _lcbench(source: Path, name: str) -> TableDraft:
     return _curves(name, "validation cross-entropy", runs, "LCBench")
 
 
-def _fcnet(source: Path, name: str) -> TableDraft:
+def _fcnet(source: Path, name: str) -> Table:
     try:
         import h5py
     except ModuleNotFoundError:
@@ -157,7 +158,7 @@ def _fcnet(source: Path, name: str) -> TableDraft:
     return _curves(name, "validation mean squared error, mean of the repeats", runs, "FCNet")
 
 
-def _taskset(source: Path, name: str) -> TableDraft:
+def _taskset(source: Path, name: str) -> Table:
     """Read the first validation loss, mean over replicas, without the value before training."""
     settings: dict[str, dict[str, Json]] = {}
     for path in source.glob("*.json"):
@@ -178,7 +179,7 @@ def _taskset(source: Path, name: str) -> TableDraft:
     return _curves(name, "validation loss, mean of the replicas", runs, "TaskSet")
 
 
-def _nasbench201(source: Path, name: str) -> TableDraft:
+def _nasbench201(source: Path, name: str) -> Table:
     """Read 100 - accuracy per epoch, mean over seeds, of the held-out split with the most epochs, and
     the seconds of training if all lines have them; the parameters are six choices of operations."""
     found: dict[tuple[str, str], list[Array]] = {}
@@ -213,7 +214,7 @@ def _accuracies(found: Mapping[str, float]) -> Array:
     return np.array([longest[epoch] for epoch in sorted(longest)])
 
 
-def _hpob(source: Path, name: str) -> TableDraft:
+def _hpob(source: Path, name: str) -> Table:
     path, _, chosen = str(source).partition("#")
     space = hpob_space(path, chosen)
     searched = Space({column: space.space[column] for column in space.space.searched})
@@ -227,27 +228,28 @@ def _hpob(source: Path, name: str) -> TableDraft:
         configs[row] = np.concatenate([table, np.repeat(table[:1], count - len(table), axis=0)])
         value[row, : len(losses), 0] = losses
     notes = {"source": f"HPO-B, search space {space.name}"}
-    return TableDraft(name, "1 - accuracy", searched, space.tasks, configs, value, notes=notes)
+    return Table(name, "1 - accuracy", searched, space.tasks, configs, value, notes=notes)
 
 
-def _yahpo(source: Path, name: str) -> TableDraft:
+def _yahpo(source: Path, name: str) -> Table:
     network = read_yahpo(source)
     configs = sobol_design(network.space, SURROGATE_CONFIGS, np.random.default_rng(0))
     parts = [NetworkCurves(network, task).arrays(configs) for task in network.tasks]
-    return TableDraft(
+    return Table(
         name,
         "100 - validation accuracy",
         network.space,
         network.tasks,
         config_rows(network.space, configs),
         np.array([value for value, _ in parts]),
-        levels=range(1, len(TRAINED_EPOCHS) + 1),
-        arrays={"elapsed": np.array([np.cumsum(cost, axis=1) for _, cost in parts])},
+        "epoch",
+        tuple(range(1, len(TRAINED_EPOCHS) + 1)),
+        np.array([np.cumsum(cost, axis=1) for _, cost in parts]),
         notes={"source": f"YAHPO Gym, {network.name}"},
     )
 
 
-FORMATS: Mapping[str, Callable[[Path, str], TableDraft]] = {
+FORMATS: Mapping[str, Callable[[Path, str], Table]] = {
     "lcbench": _lcbench,
     "nasbench201": _nasbench201,
     "fcnet": _fcnet,

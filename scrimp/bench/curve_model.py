@@ -344,8 +344,7 @@ def fit_curve_model(table: Table, name: str, kind: str) -> tuple[CurveModel, Qua
     rng = np.random.default_rng(zlib.crc32(f"{table.name}/{name}".encode()))
     order = rng.permutation(len(runs.x))
     kept, left = order[int(HELD_OUT * len(order)) :], order[: int(HELD_OUT * len(order))]
-    levels = tuple(float(level) for level in table.levels)
-    fixed = f"{table.name}-{name}-{kind}", table.metric, space, table.unit, levels
+    fixed = f"{table.name}-{name}-{kind}", table.metric, space, table.unit, table.levels
     empty = CurveModel(*fixed, np.zeros(0), np.zeros((0, 0)), (), log)
     tried = _learned(empty, runs.at(kept), kind, rng)
     model = _learned(empty, runs, kind, rng)

@@ -105,7 +105,7 @@ def table_curves(table: Table, name: str) -> CurveTask:
     if not np.isfinite(value).any():
         raise TableError(f"task {name!r} of table {table.name!r} has no finite value; leave it out")
     scale = Scale.of(value, np.where(inside, cost, np.nan))
-    levels = tuple(float(level) for level in table.levels)
+    levels = table.levels
     budget = None if table.unit is None else Budget(table.unit, levels[0], levels[-1])
     curves = TableCurves(task.pool, levels, value, cost, task.end)
     return CurveTask(task.pool, budget, curves, scale, timed=task.elapsed is not None)

@@ -24,7 +24,7 @@ from scrimp.bench.made_data import (
 )
 from scrimp.bench.results import Cell, Run
 from scrimp.bench.runner import run_cells
-from scrimp.bench.tables import TableDraft, config_rows, write_table
+from scrimp.bench.tables import Table, config_rows, write_table
 from scrimp.errors import TableError
 from scrimp.json_values import Config, Json
 from scrimp.space.designs import sobol_design
@@ -137,18 +137,19 @@ def write_curves(
     """Write the table, from the records of its configurations in order; with ``times``, a level costs
     its measured seconds."""
     tasks, epochs = _curve_splits(settings.size, settings.seed)
-    draft = TableDraft(
+    table = Table(
         path.stem,
         "validation cross-entropy",
         SPACE,
         tuple(task.name for task in tasks),
         config_rows(SPACE, drawn(SPACE, settings.seed, len(records))),
         _by_task(records, "value"),
-        levels=range(1, epochs + 1),
-        arrays={"elapsed": _by_task(records, "elapsed")} if times else {},
+        "epoch",
+        tuple(range(1, epochs + 1)),
+        _by_task(records, "elapsed") if times else None,
         notes={"source": f"scrimp bench make curves, seed {settings.seed}, {settings.size}"},
     )
-    write_table(path, draft)
+    write_table(path, table)
 
 
 def _by_task(records: Sequence[Run], name: str) -> Array:
@@ -231,17 +232,17 @@ def write_transfer(
 ) -> None:
     """Write the table of a family, from the records of its configurations in order."""
     space, tasks = FAMILIES[family].space, _transfer_splits(settings.size, settings.seed)
-    draft = TableDraft(
+    table = Table(
         path.stem,
         "validation error (rate, or relative root mean square)",
         space,
         tuple(task.name for task in tasks),
         config_rows(space, drawn(space, settings.seed, len(records))),
         _by_task(records, "value")[:, :, None],
-        arrays={"meta_features": np.array([task.features for task in tasks])},
+        meta_features=np.array([task.features for task in tasks]),
         notes={"source": f"scrimp bench make transfer, seed {settings.seed}, {settings.size}"},
     )
-    write_table(path, draft)
+    write_table(path, table)
 
 
 @lru_cache(maxsize=1)

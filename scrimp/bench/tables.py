@@ -72,19 +72,21 @@ class TaskTable:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A whole file, checked. ``levels`` (L,) are budgets; ``unit`` is None if L = 1."""
+    """A whole file. ``levels`` (L,) are budgets; ``unit`` is None if L = 1. ``notes`` are written into
+    its ``meta`` as they are."""
 
     name: str
     metric: str
     space: Space
-    unit: str | None
-    levels: Array
     tasks: tuple[str, ...]
     configs: Array
     value: Array
+    unit: str | None = None
+    levels: tuple[float, ...] = (1.0,)
     elapsed: Array | None = None
     end: NDArray[np.int64] | None = None
     meta_features: Array | None = None
+    notes: Mapping[str, str] = field(default_factory=dict)
 
     def task(self, name: str) -> TaskTable:
         """One task by name; `TableError` lists the names when there is none."""
@@ -201,11 +203,11 @@ def _checked(arrays: Mapping[str, Array]) -> Table:
         str(meta["name"]),
         str(meta["metric"]),
         space,
-        unit,
-        budgets,
         tasks,
         configs,
         value,
+        unit,
+        budgets,
         elapsed=arrays.get("elapsed"),
         end=None if end is None else end.astype(np.int64, copy=False),
         meta_features=arrays.get("meta_features"),
@@ -234,13 +236,13 @@ def _meta(array: Array) -> dict[str, Json]:
     return meta
 
 
-def _budget(budget: Any, levels: int) -> tuple[str | None, Array]:
+def _budget(budget: Any, levels: int) -> tuple[str | None, tuple[float, ...]]:
     if budget is None:
         if levels != 1:
             raise TableError(
                 f"budget is null and value has {levels} levels; name the budget and list its levels"
             )
-        return None, np.ones(1)
+        return None, (1.0,)
     try:
         unit, listed = str(budget["name"]), np.asarray(budget["levels"], dtype=float)
     except (TypeError, KeyError, ValueError):
@@ -251,7 +253,7 @@ def _budget(budget: Any, levels: int) -> tuple[str | None, Array]:
         raise TableError(
             f"budget has levels {budget['levels']!r}; they must be {levels} rising numbers above 0"
         )
-    return unit, listed
+    return unit, tuple(listed.tolist())
 
 
 def _check_optional(arrays: Mapping[str, Array], shape: tuple[int, ...]) -> None:
@@ -278,50 +280,25 @@ def _check_optional(arrays: Mapping[str, Array], shape: tuple[int, ...]) -> None
         )
 
 
-@dataclass(frozen=True, eq=False)
-class TableDraft:
-    """The contents of a table: values (T, C, L) of configurations (C, d) or (T, C, d) on T tasks at
-    L levels of a budget.
-
-    ``levels`` empty: final values only, L = 1. ``arrays``: elapsed, end, meta_features. ``notes``
-    go into the file as they are.
-    """
-
-    name: str
-    metric: str
-    space: Space
-    tasks: tuple[str, ...]
-    configs: Array
-    value: Array
-    unit: str = "epoch"
-    levels: Sequence[float] = ()
-    arrays: Mapping[str, Array] = field(default_factory=dict)
-    notes: Mapping[str, str] = field(default_factory=dict)
-
-
-def write_table(path: str | Path, draft: TableDraft) -> Table:
-    """Write the file and read it back; `TableError` for a wrong draft, which leaves no file."""
+def write_table(path: str | Path, table: Table) -> Table:
+    """Write the file and read it back; `TableError` for a wrong table, which leaves no file."""
     target = Path(path)
     if target.suffix != ".npz":
         raise TableError(f"a table cannot be written to {str(path)!r}; its name must end in .npz")
     meta = {
         "format": 1,
-        "name": draft.name,
-        "metric": draft.metric,
+        "name": table.name,
+        "metric": table.metric,
         "goal": "min",
-        "space": _description(draft.space),
-        "budget": {"name": draft.unit, "levels": list(draft.levels)} if draft.levels else None,
-        **draft.notes,
+        "space": _description(table.space),
+        "budget": {"name": table.unit, "levels": table.levels} if table.unit else None,
+        **table.notes,
     }
-    arrays = {
-        "tasks": np.array(draft.tasks),
-        "configs": draft.configs,
-        "value": draft.value,
-        **draft.arrays,
-    }
+    names = ("tasks", "configs", "value", "elapsed", "end", "meta_features")
+    arrays = {name: getattr(table, name) for name in names if getattr(table, name) is not None}
     new = target.with_name(f"{target.stem}.{os.getpid()}.draft.npz")
     try:
-        np.savez_compressed(new, meta=json.dumps(meta), **arrays)  # type: ignore[arg-type]
+        np.savez_compressed(new, meta=json.dumps(meta), **arrays)
         table = read_table(new)
         for task in table.tasks:
             table.task(task)

@@ -2,8 +2,8 @@
 peer beside it minimise.
 
 This file needs NumPy alone and imports nothing of scrimp, so that a peer's own environment loads it
-by its path. A problem gives losses and violations (feasible when none is positive); ``ideal`` and
-``nadir`` are the best and the worst of its true front, and ``front`` (k, m) points of it.
+by its path. A problem gives losses and violations (feasible when none is positive); ``front`` (k, m)
+are points of its true front.
 
     problem = TRADE_OFFS["zdt1"]
     problem.evaluate({"x1": 0.25, "x2": 0.0, ...})           # ([0.25, 0.5], [])
@@ -46,18 +46,6 @@ class TradeOffFormula:
         )
 
     @property
-    def ideal(self) -> Array:
-        """The best of the true front in each objective (m,)."""
-        best: Array = self.front.min(axis=0)
-        return best
-
-    @property
-    def nadir(self) -> Array:
-        """The worst of the true front in each objective (m,)."""
-        worst: Array = self.front.max(axis=0)
-        return worst
-
-    @property
     def constraints(self) -> int:
         """The number of violations."""
         return len(self.measure(self.low)[1])
@@ -78,34 +66,34 @@ def speed_losses(count: int) -> tuple[Array, list[list[float]]]:
 FREE = np.zeros(0)  # no constraint
 
 
-def _zdt(x: Array, first: float, g: float, h: float) -> tuple[Array, Array]:
+def _zdt(first: float, g: float, h: float) -> tuple[Array, Array]:
     return np.array([first, g * h]), FREE
 
 
 def _zdt1(x: Array) -> tuple[Array, Array]:
     g = 1 + 9 * x[1:].mean()
-    return _zdt(x, x[0], g, 1 - np.sqrt(x[0] / g))
+    return _zdt(x[0], g, 1 - np.sqrt(x[0] / g))
 
 
 def _zdt2(x: Array) -> tuple[Array, Array]:
     g = 1 + 9 * x[1:].mean()
-    return _zdt(x, x[0], g, 1 - (x[0] / g) ** 2)
+    return _zdt(x[0], g, 1 - (x[0] / g) ** 2)
 
 
 def _zdt3(x: Array) -> tuple[Array, Array]:
     g = 1 + 9 * x[1:].mean()
-    return _zdt(x, x[0], g, 1 - np.sqrt(x[0] / g) - x[0] / g * np.sin(10 * np.pi * x[0]))
+    return _zdt(x[0], g, 1 - np.sqrt(x[0] / g) - x[0] / g * np.sin(10 * np.pi * x[0]))
 
 
 def _zdt4(x: Array) -> tuple[Array, Array]:
     g = 1 + 10 * (len(x) - 1) + float(np.sum(x[1:] ** 2 - 10 * np.cos(4 * np.pi * x[1:])))
-    return _zdt(x, x[0], g, 1 - np.sqrt(x[0] / g))
+    return _zdt(x[0], g, 1 - np.sqrt(x[0] / g))
 
 
 def _zdt6(x: Array) -> tuple[Array, Array]:
     first = 1 - np.exp(-4 * x[0]) * np.sin(6 * np.pi * x[0]) ** 6
     g = 1 + 9 * x[1:].mean() ** 0.25
-    return _zdt(x, first, g, 1 - (first / g) ** 2)
+    return _zdt(first, g, 1 - (first / g) ** 2)
 
 
 def _dtlz1(x: Array) -> tuple[Array, Array]:

@@ -30,7 +30,7 @@ def test_what_a_file_means(write_table: Write) -> None:
         "epoch",
         ("one", "two"),
     )
-    assert table.levels.tolist() == [1.0, 3.0]
+    assert table.levels == (1.0, 3.0)
     task = table.task("one")
     assert task.pool.configs[0] == {"kernel": "linear", "c": 0.01, "depth": 1}
     assert task.pool.configs[5] == {
