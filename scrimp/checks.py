@@ -74,6 +74,27 @@ def nearest_name(word: object, known: Iterable[str], cutoff: float = 0.6) -> str
     return next(iter(get_close_matches(str(word), names, 1, cutoff)), None)
 
 
+def check_known(
+    what: str,
+    names: Iterable[str],
+    known: Iterable[str],
+    error: type[Exception],
+    where: str = "",
+) -> None:
+    """Raise ``error`` for the first of the names that is not known.
+
+    >>> check_known("task", ["three"], ["one", "two"], ValueError, "in table 'small'")
+    Traceback (most recent call last):
+    ...
+    ValueError: there is no task 'three' in table 'small'; there are one, two
+    """
+    place = f" {where}" if where else ""
+    listed = list(known)
+    for name in names:
+        if name not in listed:
+            raise error(f"there is no {what} {name!r}{place}; there are {', '.join(listed)}")
+
+
 def did_you_mean(word: object, known: Iterable[str], otherwise: str = "") -> str:
     """Return a hint to append to a message about an unknown name.
 

@@ -44,6 +44,7 @@ from scrimp.checkpoint_selection.question_race import QuestionRace
 from scrimp.checkpoint_selection.race_posterior import RacePosterior, race_posterior
 from scrimp.checkpoint_selection.score_table import ScoreTable
 from scrimp.checkpoint_selection.selector import Selector
+from scrimp.checks import check_known
 from scrimp.errors import TableError
 from scrimp.json_values import Json
 from scrimp.surrogates.surrogate import Array
@@ -86,9 +87,7 @@ def answer_cells(
     paths: Sequence[Path], methods: Sequence[str], shares: Sequence[float], seeds: int
 ) -> list[Cell]:
     """Return every run of a comparison; an error for an unknown method or a bad table."""
-    for method in methods:
-        if method not in METHODS:
-            raise TableError(f"unknown method {method!r}; choose from {', '.join(METHODS)}")
+    check_known("method", methods, METHODS, TableError)
     task = task_of_shares(shares, "0.005,0.01")
     tasks = [
         Cell("answers", path.stem, task, size=_table(path).correct.shape[1], source=str(path))
@@ -137,18 +136,12 @@ def _race(table: AnswerTable, budget: float, seed: int, margins: bool = False) -
     return stated.row, stated
 
 
-def _halving(table: AnswerTable, budget: float, seed: int, smooth: bool = False) -> Found:
-    rounds = max(math.ceil(math.log2(len(table.correct))), 1)
-    return _rounds(table, budget, seed, rounds, smooth and table.ordered), None
-
-
-def _uniform(table: AnswerTable, budget: float, seed: int) -> Found:
-    return _rounds(table, budget, seed, 1), None
-
-
-def _rounds(table: AnswerTable, budget: float, seed: int, rounds: int, smooth: bool = False) -> int:
-    """Return the best row after rounds of equal cost on common questions, half of the rows staying
-    each time. Questions come from all tasks in turn."""
+def _halving(
+    table: AnswerTable, budget: float, seed: int, rounds: int = 0, smooth: bool = False
+) -> Found:
+    """Return the best row after rounds of equal cost on common questions, by default log2 N, half of
+    the rows staying each time. Questions come from all tasks in turn."""
+    rounds = rounds or max(math.ceil(math.log2(len(table.correct))), 1)
     order, weights = _stratified(table, np.random.default_rng(seed))
     rng = np.random.default_rng([seed, 1])
     rows, asked, left = np.arange(len(table.correct)), 0, budget
@@ -157,11 +150,11 @@ def _rounds(table: AnswerTable, budget: float, seed: int, rounds: int, smooth: b
         more = min(more, len(order) - asked)
         asked, left = asked + more, left - more * len(rows)
         score = _scores(table, rows, order[:asked], weights)
-        if smooth and asked:
+        if smooth and table.ordered and asked:
             score = _smoothed(rows / len(table.correct), score, asked)
         ranked = rows[np.lexsort((rng.random(len(rows)), -score))]
         rows = ranked[: max(math.ceil(len(rows) / 2), 1)]
-    return int(rows[0])
+    return int(rows[0]), None
 
 
 def _stratified(table: AnswerTable, rng: np.random.Generator) -> tuple[Places, Places]:
@@ -218,9 +211,8 @@ def _ucb_e(table: AnswerTable, budget: float, seed: int) -> Found:
 def _cells(table: AnswerTable, budget: float, seed: int) -> Found:
     names = [str(task) for task in range(len(table.items))]
     costs = dict(zip(names, map(float, table.sizes), strict=True))
-    scores = ScoreTable.empty(
-        list(range(len(table.correct))), names, ordered=table.ordered, costs=costs
-    )
+    rows = list(range(len(table.correct)))
+    scores = ScoreTable.empty(rows, names, ordered=table.ordered).with_settings(costs=costs)
     planned = max(int(budget / np.mean(table.sizes)), 1)
     selector = Selector(seed=seed, planned=planned)
     rng, means, memory, spent = np.random.default_rng([seed, 2]), table.means, None, 0.0
@@ -242,7 +234,7 @@ METHODS: dict[str, Callable[[AnswerTable, float, int], Found]] = {
     "margins": partial(_race, margins=True),
     "halving": _halving,
     "smooth": partial(_halving, smooth=True),
-    "uniform": _uniform,
+    "uniform": partial(_halving, rounds=1),
     "ucb-e": _ucb_e,
     "cells": _cells,
 }

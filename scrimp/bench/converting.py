@@ -27,6 +27,7 @@ from scrimp.bench.curve_tasks import TRAINED_EPOCHS, NetworkCurves
 from scrimp.bench.tables import Table, config_rows, space_of_table, write_table
 from scrimp.bench.yahpo import read_yahpo
 from scrimp.checkpoint_selection.score_files import read_results_folder, write_scores
+from scrimp.checks import check_known
 from scrimp.errors import TableError
 from scrimp.json_values import Config, Json
 from scrimp.space.designs import sobol_design
@@ -48,10 +49,7 @@ SURROGATE_CONFIGS = 1_000
 
 def convert(kind: str, source: Path, target: Path) -> str:
     """Write ``target``, and return a description; `TableError` for a source in another format."""
-    if kind not in (*FORMATS, "lm-eval"):
-        raise TableError(
-            f"there is no format {kind!r}; there are {', '.join((*FORMATS, 'lm-eval'))}"
-        )
+    check_known("format", [kind], (*FORMATS, "lm-eval"), TableError)
     if not Path(str(source).partition("#")[0]).exists():
         raise TableError(f"there is nothing at {str(source)!r}; give the file or folder to convert")
     if kind == "lm-eval":
@@ -285,11 +283,7 @@ class HpobSpace:
 
     def task(self, name: str) -> tuple[Pool, NDArray[np.float64]]:
         """Return the pool of a data set, each configuration once, and their losses 1 - y."""
-        if name not in self.tables:
-            raise TableError(
-                f"search space {self.name!r} has no data set {name!r}; it has"
-                f" {', '.join(self.tasks)}"
-            )
+        check_known("data set", [name], self.tasks, TableError, f"in search space {self.name!r}")
         x, y = self._arrays(name)
         _, first = np.unique(x, axis=0, return_index=True)
         rows = np.sort(first)

@@ -37,6 +37,7 @@ from scrimp.bench.curve_model import (
 )
 from scrimp.bench.tables import Table, read_table
 from scrimp.bench.yahpo import Network, is_yahpo, read_yahpo
+from scrimp.checks import check_known
 from scrimp.errors import TableError
 from scrimp.executors.simulated import Curve, SimulatedCurves
 from scrimp.json_values import Config
@@ -344,8 +345,13 @@ def open_curves(path: str | Path, unit_cost: bool = False, folder: Path | None =
     if not kind and is_curve_model(path):
         model = read_curve_model(path)
         make = lru_cache(maxsize=1)(lambda _: model_curves(model, folder))
+        only, where = (model.name,), f"in surrogate {model.name!r}"
         return CurveFile(
-            model.name, (model.name,), RELATIVE_NOISE, lambda task: _only(task, model.name), make
+            model.name,
+            only,
+            RELATIVE_NOISE,
+            lambda task: check_known("task", [task], only, TableError, where),
+            make,
         )
     table = read_table(fitted_to)
     if not kind:
@@ -371,13 +377,7 @@ def modelled_curves(path: Path, kind: str) -> Path:
     """Return the path that names surrogates of ``kind`` for a table; ``path`` for ""."""
     if not kind:
         return path
-    if kind not in KINDS:
-        raise TableError(f"surrogate is {kind!r}; it must be one of {', '.join(KINDS)}")
+    check_known("surrogate", [kind], KINDS, TableError)
     if is_yahpo(path) or is_curve_model(path):
         raise TableError(f"{str(path)!r} is a surrogate already; leave out --surrogate {kind}")
     return Path(f"{kind}:{path}")
-
-
-def _only(task: str, known: str) -> None:
-    if task != known:
-        raise TableError(f"surrogate {known!r} has no task {task!r}; its only one is {known}")

@@ -202,10 +202,12 @@ class Family:
     build: "Callable[[Config, bool], BaseEstimator]"
 
 
-def _estimator(module: str, stem: str, config: Config, classes: bool) -> "BaseEstimator":
+def _estimator(
+    module: str, stem: str, config: Config, classes: bool, **fixed: Json
+) -> "BaseEstimator":
     """Return ``<stem>Classifier`` or ``<stem>Regressor`` of a module of scikit-learn."""
     kind = f"{stem}{'Classifier' if classes else 'Regressor'}"
-    return getattr(importlib.import_module(f"sklearn.{module}"), kind)(**config)
+    return getattr(importlib.import_module(f"sklearn.{module}"), kind)(**config, **fixed)
 
 
 def _scaled(model: "BaseEstimator", *before: "BaseEstimator") -> "BaseEstimator":
@@ -226,15 +228,6 @@ def _forest(config: Config, classes: bool) -> "BaseEstimator":
     given = {**config, "n_estimators": 20, "random_state": 0}
     stem = {"forest": "RandomForest", "extra": "ExtraTrees"}[given.pop("kind")]
     return _estimator("ensemble", stem, given, classes)
-
-
-def _adaptive(config: Config, classes: bool) -> "BaseEstimator":
-    return _estimator("ensemble", "AdaBoost", {**config, "random_state": 0}, classes)
-
-
-def _boosting(config: Config, classes: bool) -> "BaseEstimator":
-    given = {**config, "early_stopping": False, "random_state": 0}
-    return _estimator("ensemble", "HistGradientBoosting", given, classes)
 
 
 def _network(config: Config, classes: bool) -> "BaseEstimator":
@@ -273,7 +266,7 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "ada-boost": Family(
         Space(n_estimators=Int(1, 40, log=True), learning_rate=Float(0.01, 4.0, log=True)),
-        _adaptive,
+        partial(_estimator, "ensemble", "AdaBoost", random_state=0),
     ),
     "random-forest": Family(
         Space(
@@ -295,7 +288,9 @@ FAMILIES: Mapping[str, Family] = {
             l2_regularization=Float(1e-4, 100.0, log=True),
             max_features=Float(0.1, 1.0),
         ),
-        _boosting,
+        partial(
+            _estimator, "ensemble", "HistGradientBoosting", early_stopping=False, random_state=0
+        ),
     ),
     "mlp": Family(
         Space(

@@ -25,6 +25,7 @@ from scrimp.bench.made_data import (
 from scrimp.bench.results import Cell, Run
 from scrimp.bench.runner import run_cells
 from scrimp.bench.tables import Table, config_rows, write_table
+from scrimp.checks import check_known
 from scrimp.errors import TableError
 from scrimp.json_values import Config, Json
 from scrimp.space.designs import sobol_design
@@ -55,10 +56,8 @@ def drawn(space: Space, seed: int, count: int) -> list[Config]:
     return sobol_design(space, count, np.random.default_rng(seed))
 
 
-MAKERS = ("curves", "transfer", "checkpoints")
-
 CONFIGS = {"curves": 256, "transfer": 96, "checkpoints": 0}
-"""Default number of configurations."""
+"""The makers, and their default numbers of configurations."""
 
 
 def make_tables(
@@ -70,8 +69,7 @@ def make_tables(
     times: bool = False,
 ) -> list[Path]:
     """Make the tables of that name in ``folder``; return their paths."""
-    if name not in MAKERS:
-        raise TableError(f"there is no maker of {name!r}; there are {', '.join(MAKERS)}")
+    check_known("maker of", [name], CONFIGS, TableError)
     chosen = chosen_families(families)
     need_sklearn()
     folder.mkdir(parents=True, exist_ok=True)
@@ -213,9 +211,7 @@ MAX_RELATIVE_ERROR = 10.0
 def chosen_families(names: Sequence[str]) -> list[str]:
     """Return the given names, or all; raises `TableError` for an unknown name."""
     chosen = list(FAMILIES) if list(names) == ["all"] else list(names)
-    for name in chosen:
-        if name not in FAMILIES:
-            raise TableError(f"no family is called {name!r}; there are {', '.join(FAMILIES)}")
+    check_known("family", chosen, FAMILIES, TableError)
     return chosen
 
 

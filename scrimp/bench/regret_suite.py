@@ -25,6 +25,7 @@ from scrimp.bench.formulas import FORMULAS, Formula, Recorder, speed_data
 from scrimp.bench.results import Cell, Run, Summary, comparison
 from scrimp.bench.runner import SMALL_SPACE, check_methods, play_study, study_of
 from scrimp.bench.tables import TaskTable, described_space, read_table
+from scrimp.checks import check_known
 from scrimp.errors import TableError
 from scrimp.json_values import Config, Json
 from scrimp.space.space import Space
@@ -42,9 +43,7 @@ def function_cells(
     methods: list[str], names: list[str], seeds: int, trials: int, workers: int = 1
 ) -> list[Cell]:
     """Return every run of a comparison; `TableError` for an unknown function."""
-    for name in names:
-        if name not in FORMULAS:
-            raise TableError(f"there is no test function {name!r}; there are {', '.join(FORMULAS)}")
+    check_known("test function", names, FORMULAS, TableError)
     check_methods(methods, Problem(SMALL_SPACE))
     tasks = [Cell("functions", "functions", name, size=trials, workers=workers) for name in names]
     return comparison(tasks, methods, seeds)

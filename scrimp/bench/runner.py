@@ -124,17 +124,12 @@ def _progress(total: int, done: int) -> Iterator[Callable[[], None]]:
     if not sys.stderr.isatty():
         yield lambda: None
         return
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    counts = progress.BarColumn(), progress.MofNCompleteColumn()
+    times = progress.TimeElapsedColumn(), progress.TimeRemainingColumn()
+    with progress.Progress(*counts, *times, console=Console(stderr=True)) as bar:
         task = bar.add_task("runs", total=total, completed=done)
         yield lambda: bar.advance(task)
 

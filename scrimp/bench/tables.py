@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.checks import is_number
+from scrimp.checks import check_known, is_number
 from scrimp.errors import SpaceError, TableError
 from scrimp.json_values import Config, Json, Scalar
 from scrimp.space.parameter import Categorical, Float, Int, Ordinal, parameter_from_json
@@ -90,10 +90,7 @@ class Table:
 
     def task(self, name: str) -> TaskTable:
         """One task by name; `TableError` lists the names when there is none."""
-        if name not in self.tasks:
-            raise TableError(
-                f"table {self.name!r} has no task {name!r}; it has {', '.join(self.tasks)}"
-            )
+        check_known("task", [name], self.tasks, TableError, f"in table {self.name!r}")
         row = self.tasks.index(name)
         configs = self._decoded(self.configs if self.configs.ndim == 2 else self.configs[row])
         first: dict[Any, int] = {}

@@ -40,6 +40,7 @@ from scrimp.bench.runner import SMALL_SPACE, check_methods, play_study, study_of
 from scrimp.bench.tables import Table, TaskTable, described_space, read_table
 from scrimp.bench.trade_off_formulas import TRADE_OFFS
 from scrimp.bench.yahpo import Network, is_yahpo, read_yahpo
+from scrimp.checks import check_known
 from scrimp.errors import TableError
 from scrimp.fronts.dominance import non_dominated
 from scrimp.fronts.hypervolume import Array, hypervolume
@@ -135,12 +136,7 @@ def trade_off_cells(
     methods: list[str], names: list[str], tables: list[Path], seeds: int, trials: int
 ) -> list[Cell]:
     """Return every run; `TableError` for an unknown problem or a table of one objective."""
-    for name in names:
-        if name not in TRADE_OFFS:
-            raise TableError(
-                f"there is no problem {name!r} of several objectives; there are"
-                f" {', '.join(TRADE_OFFS)}"
-            )
+    check_known("problem", names, TRADE_OFFS, TableError, "of several objectives")
     check_methods(methods, Problem(SMALL_SPACE, {"f1": "minimize", "f2": "minimize"}))
     tasks = [Cell("objectives", FORMULAS_TABLE, name, size=trials) for name in names]
     for path in tables:

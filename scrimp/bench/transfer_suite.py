@@ -34,6 +34,7 @@ from scrimp.bench.results import (
 from scrimp.bench.runner import NOWHERE, SMALL_SPACE, check_methods, kept_at, play_study
 from scrimp.bench.tables import Table, read_table
 from scrimp.bench.yahpo import Network, is_yahpo, read_yahpo
+from scrimp.checks import check_known
 from scrimp.encoding.encoding import Encoding
 from scrimp.errors import TableError
 from scrimp.json_values import Config, Json
@@ -210,8 +211,7 @@ def transfer_cells(
     path: Path, methods: list[str], tasks: list[str], seeds: int, settings: TransferSettings
 ) -> list[Cell]:
     """Return every run of a comparison; `TableError` for a task that the file does not have."""
-    if settings.sources not in SOURCES:
-        raise TableError(f"sources is {settings.sources!r}; choose one of {', '.join(SOURCES)}")
+    check_known("kind of sources", [settings.sources], SOURCES, TableError)
     known = read_tasks(path)
     names = chosen_tasks(known.tasks, tasks)
     compared = [method for method in methods if compares_features(parse_method(method))]

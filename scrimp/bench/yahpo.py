@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.bench.tables import described_space, meta_of
+from scrimp.checks import check_known
 from scrimp.errors import TableError
 from scrimp.json_values import Config
 from scrimp.space.space import Space
@@ -83,10 +84,7 @@ def evaluate_graph(
     """Run ``nodes`` in order on the arrays in ``values``; return the array ``output``."""
     known = dict(values)
     for operation, inputs, outputs, attributes in nodes:
-        if operation not in _OPERATIONS:
-            raise TableError(
-                f"the graph uses operation {operation!r}; known: {', '.join(_OPERATIONS)}"
-            )
+        check_known("operation", [operation], _OPERATIONS, TableError, "for graphs")
         known[outputs[0]] = _OPERATIONS[operation]([known[name] for name in inputs], attributes)
     return known[output]
 
@@ -104,9 +102,7 @@ class Network:
     def check_task(self, task: str) -> None:
         """`TableError` for a task the network does not know."""
         if task not in self.meta["encoding"][self.meta["task_name"]]:
-            raise TableError(
-                f"surrogate {self.name!r} has no task {task!r}; it has {', '.join(self.tasks)}"
-            )
+            check_known("task", [task], self.tasks, TableError, f"in surrogate {self.name!r}")
 
     def outputs(
         self, task: str, configs: Sequence[Config], epochs: Sequence[float]

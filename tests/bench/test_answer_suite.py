@@ -78,7 +78,7 @@ def test_the_summary_has_a_row_per_method(path: Path) -> None:
 
 
 def test_what_is_refused(path: Path, tmp_path: Path) -> None:
-    with pytest.raises(TableError, match="choose from auto"):
+    with pytest.raises(TableError, match="there are auto"):
         answer_cells([path], ["best"], (0.1,), 1)
     with pytest.raises(TableError, match="not between 0 and 1"):
         answer_cells([path], ["auto"], (2.0,), 1)

@@ -59,5 +59,5 @@ def test_what_fails_is_none(monkeypatch):
 def test_families_by_name():
     assert chosen_families(["all"]) == list(FAMILIES)
     assert chosen_families(["mlp", "svm"]) == ["mlp", "svm"]
-    with pytest.raises(TableError, match="no family is called 'tree'; there are svm"):
+    with pytest.raises(TableError, match="there is no family 'tree'; there are svm"):
         chosen_families(["tree"])

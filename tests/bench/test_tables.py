@@ -82,7 +82,7 @@ def test_infinite_values_are_failures(write_table: Write) -> None:
 
 
 def test_unknown_task(write_table: Write) -> None:
-    with pytest.raises(TableError, match="table 'small' has no task 'three'; it has one, two"):
+    with pytest.raises(TableError, match="no task 'three' in table 'small'; there are one, two"):
         read_table(write_table()).task("three")
 
 

@@ -89,10 +89,10 @@ def test_measures_by_hand() -> None:
 
 
 def test_unknown_tasks_and_sources_are_refused(table: Path) -> None:
-    with pytest.raises(TableError, match="has no task 'none'"):
+    with pytest.raises(TableError, match="no task 'none'"):
         transfer_cells(table, ["rgpe"], ["none"], 1, TransferSettings())
     with pytest.raises(
-        TableError, match="sources is 'some'; choose one of full, traces, shuffled, inverted"
+        TableError, match="no kind of sources 'some'; there are full, traces, shuffled, inverted"
     ):
         transfer_cells(table, ["rgpe"], ["all"], 1, TransferSettings(sources="some"))
 
