@@ -107,16 +107,13 @@ def empty_table(
     checkpoints: tuple[Checkpoint, ...], tasks: tuple[str, ...], settings: SelectionSettings
 ) -> ScoreTable:
     """Return the table without scores for these settings."""
-    table = ScoreTable.empty(
-        checkpoints,
-        tasks,
-        ordered=settings["ordered"],
+    return ScoreTable.empty(checkpoints, tasks, ordered=settings["ordered"]).with_settings(
         weights=settings["weights"],
         costs=settings["costs"],
         scales=settings["scales"],
+        directions=settings.get("directions"),
+        groups=settings.get("groups"),
     )
-    table = table.with_directions(settings.get("directions", {}))
-    return table.with_groups(settings.get("groups", {}))
 
 
 def score_table(history: History) -> ScoreTable:

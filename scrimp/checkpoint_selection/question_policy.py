@@ -136,14 +136,11 @@ class QuestionEvaluation:
     """A function of checkpoint, task and questions as the objective of a trial."""
 
     function: Callable[[Checkpoint, str, list[int]], object]
-    tasks: tuple[str, ...]
-    questions: Questions
-    seed: int
+    settings: "RaceFold"
 
     def __call__(self, trial: LiveTrial) -> None:
         checkpoint, task = trial.params["checkpoint"], str(trial.params["task"])
-        order = self.questions.orders(self.seed)[self.tasks.index(task)]
-        asked = order[int(trial.begin) : int(trial.budget)].tolist()
+        asked = self.settings.asked(task, trial.begin, trial.budget)
         result = self.function(checkpoint, task, asked)
         answers = checked_answers(result, asked, checkpoint, task)
         trial.report_answers(float(answers.values.mean()), pack_answers(*answers))
@@ -196,6 +193,12 @@ class RaceFold(Fold[RaceState]):
             race.failed.discard(row)
         race.advance()
 
+    def asked(self, task: str, begin: float, end: float) -> list[int]:
+        """Return the questions of a task from one place of its order to another."""
+        order = self.questions.orders(self.seed)[self.tasks.index(task)]
+        asked: list[int] = order[int(begin) : int(end)].tolist()
+        return asked
+
     @property
     def total(self) -> float:
         """The cost of all answers."""
@@ -207,7 +210,7 @@ def is_race(history: History) -> bool:
     return history.method.get("name") == RACE
 
 
-def race_of(history: History) -> tuple[RaceFold, RaceState]:
+def race_of(history: History) -> tuple[RaceFold, QuestionRace]:
     """Return the race and its settings. Without a budget there are races of doubling budgets on the
     same answers; this is the first that has not ended. A share limits the answers, a budget also the
     loads."""
@@ -221,15 +224,15 @@ def race_of(history: History) -> tuple[RaceFold, RaceState]:
     rows, price = len(settings.checkpoints), float(settings.questions.prices.mean())
     budget = ANSWERS_PER_CHECKPOINT * rows * price
     while True:
-        fold, state = _at_budget(history, settings, min(budget, settings.total), load)
-        if state.race.round is not None or budget >= settings.total:
-            return fold, state
+        fold, race = _at_budget(history, settings, min(budget, settings.total), load)
+        if race.round is not None or budget >= settings.total:
+            return fold, race
         budget *= 2.0
 
 
 def _at_budget(
     history: History, settings: RaceFold, budget: float, load: float
-) -> tuple[RaceFold, RaceState]:
+) -> tuple[RaceFold, QuestionRace]:
     """Return the race with this budget. Loading a checkpoint once per round must not take more than
     a fifth of the budget, so costly loads mean fewer rounds: a race of R rounds loads about
     R (N - 1) / ln N checkpoints."""
@@ -238,7 +241,7 @@ def _at_budget(
         loads = (rows - 1) / math.log(rows)
         rounds = max(min(NUMBERS.rounds, int(0.2 * budget / (load * loads))), MIN_ROUNDS)
     fold = replace(settings, budget=budget, rounds=rounds)
-    return fold, history.derive(fold)
+    return fold, history.derive(fold).race
 
 
 class SelectionSettings(TypedDict):
@@ -296,28 +299,24 @@ def race_settings(history: History) -> RaceFold:
 
 def questions_asked(history: History, trial: Trial) -> list[int]:
     """Return the questions that a trial was granted and has not answered, as places in the task."""
-    settings = race_settings(history)
-    order = settings.questions.orders(settings.seed)[settings.tasks.index(trial.config["task"])]
-    asked: list[int] = order[int(trial.budget) : int(trial.granted)].tolist()
-    return asked
+    return race_settings(history).asked(trial.config["task"], trial.budget, trial.granted)
 
 
 def question_scores(history: History) -> Iterator[tuple[Checkpoint, str, float, float]]:
     """Yield checkpoint, task, mean and standard error of every cell with an answer, in the user's
     direction."""
-    fold, state = race_of(history)
-    for row, task in np.argwhere(state.race.counts > 0):
-        count = int(state.race.counts[row, task])
-        own = fold.signs[task] * state.race.book.answers(np.array([row]), task, count)[0]
-        left = 1.0 - count / state.race.sizes[task]
+    fold, race = race_of(history)
+    for row, task in np.argwhere(race.counts > 0):
+        count = int(race.counts[row, task])
+        own = fold.signs[task] * race.book.answers(np.array([row]), task, count)[0]
+        left = 1.0 - count / race.sizes[task]
         spread = float(np.sqrt((own.var() * count + 0.25) / (count + 1.0) / count * left))
         yield fold.checkpoints[row], fold.tasks[task], float(own.mean()), spread
 
 
 def race_words(history: History) -> str:
     """Describe the state of a race: 12 of 60 checkpoints, round 7."""
-    fold, state = race_of(history)
-    race = state.race
+    fold, race = race_of(history)
     return (
         f"{len(race.alive)} of {len(fold.checkpoints)} checkpoints, round {len(race.past_rounds)},"
         f" {int(race.counts.sum()):,} answers"
@@ -326,13 +325,12 @@ def race_words(history: History) -> str:
 
 def decide_questions(history: History) -> Decision:
     """Return the next part of the round that no one is answering."""
-    fold, state = race_of(history)
-    race = state.race
-    ending = _ending(history, fold, race)
+    fold, race = race_of(history)
+    ending, trials = _ending(history, fold, race), history.derive(fold).trials
     running = {trial.id for trial in history.with_status("running", "stale")}
     if ending is not None:
         return Decision(Wait(ending) if running else Finish(ending))
-    part = _free_part(race, {place for place, trial in state.trials.items() if trial in running})
+    part = _free_part(race, {place for place, trial in trials.items() if trial in running})
     if part is None:
         return Decision(Wait("the questions of this round are being answered"))
     reason = AskedInRound(
@@ -343,7 +341,7 @@ def decide_questions(history: History) -> Decision:
         answers=int(race.sizes.sum()) * len(fold.checkpoints),
     )
     record = DecisionRecord(reason=reason)
-    trial = state.trials.get((part.row, part.task))
+    trial = trials.get((part.row, part.task))
     cell = {"checkpoint": fold.checkpoints[part.row], "task": fold.tasks[part.task]}
     asked = float(part.end)
     return Decision(Start(cell, asked) if trial is None else Resume(trial, asked), record)
@@ -389,8 +387,7 @@ def recommend_race(history: History) -> "Recommendation":
     """Return the leader of the race as a recommendation."""
     from scrimp.checkpoint_selection.recommendation import Recommendation
 
-    fold, state = race_of(history)
-    race = state.race
+    fold, race = race_of(history)
     if not race.counts.any():
         raise StudyError("no question has been answered yet; ask and tell some first")
     statement = stated(history, race)

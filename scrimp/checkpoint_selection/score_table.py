@@ -1,6 +1,6 @@
 """The scores so far: a table of checkpoints and tasks.
 
-    table = ScoreTable.empty([100, 200, 300], ["mmlu", "gsm8k"], costs={"mmlu": 9.0})
+    table = ScoreTable.empty([100, 200, 300], ["mmlu", "gsm8k"]).with_settings(costs={"mmlu": 9.0})
     table = table.with_score(200, "mmlu", 0.61, stderr=0.01)
     table.seen.sum()                                                    # 1
 
@@ -65,9 +65,6 @@ class ScoreTable:
         tasks: Sequence[str],
         *,
         ordered: bool = True,
-        weights: Mapping[str, float] | None = None,
-        costs: Mapping[str, float] | None = None,
-        scales: Mapping[str, float] | None = None,
     ) -> "ScoreTable":
         """Return a table without scores. Checkpoints that are numbers, or names that differ in one
         number, lie at these steps, others at 0, 1, 2, …
@@ -76,49 +73,37 @@ class ScoreTable:
         """
         _refuse_repeats("checkpoint", checkpoints)
         _refuse_repeats("task", tasks)
-        shape = (len(checkpoints), len(tasks))
-        given = _by_task("weight", weights, tasks)
-        return cls(
-            tuple(checkpoints),
-            tuple(tasks),
-            _steps(checkpoints) if ordered else None,
-            np.full(shape, np.nan),
-            np.full(shape, np.nan),
-            np.zeros(shape, dtype=bool),
-            given / given.sum(),
-            _by_task("cost", costs, tasks),
-            _by_task("scale", scales, tasks),
-        )
+        blank, ones = np.full((len(checkpoints), len(tasks)), np.nan), np.ones(len(tasks))
+        steps, failed = _steps(checkpoints) if ordered else None, np.zeros(blank.shape, dtype=bool)
+        labels = tuple(checkpoints), tuple(tasks)
+        return cls(*labels, steps, blank, blank, failed, ones / len(tasks), ones, ones)
 
-    def with_groups(self, groups: Mapping[str, Sequence[str]]) -> "ScoreTable":
-        """Return the table with tasks of one benchmark declared as a group."""
-        return replace(self, groups=_group_numbers(groups, self.tasks))
+    def with_settings(
+        self,
+        *,
+        weights: Mapping[str, float] | None = None,
+        costs: Mapping[str, float] | None = None,
+        scales: Mapping[str, float] | None = None,
+        directions: Mapping[str, str] | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+    ) -> "ScoreTable":
+        """Return the table with weights, costs and scales of tasks, 1 by default; with directions,
+        such as {"perplexity": "minimize"}; and with tasks of one benchmark declared as a group."""
+        given = _by_task("weight", weights, self.tasks)
+        cost, scale = _by_task("cost", costs, self.tasks), _by_task("scale", scales, self.tasks)
+        signs = _signs(directions or {}, self.tasks)
+        return replace(
+            self,
+            weights=signs * given / given.sum(),
+            costs=cost,
+            scales=signs * scale,
+            groups=_group_numbers(groups or {}, self.tasks),
+        )
 
     def opened(self, known: Mask) -> Mask:
         """Return which tasks have a known cell, themselves or in their group (J,)."""
         begun = np.asarray(known.any(axis=0))
         return begun if self.groups is None else np.isin(self.groups, self.groups[begun])
-
-    def with_numbers(
-        self,
-        *,
-        weights: Mapping[str, float] | None = None,
-        costs: Mapping[str, float] | None = None,
-    ) -> "ScoreTable":
-        """Return the table with these weights and costs of tasks, 1 by default."""
-        given = _by_task("weight", weights, self.tasks)
-        signs = np.sign(self.weights)
-        return replace(
-            self, weights=signs * given / given.sum(), costs=_by_task("cost", costs, self.tasks)
-        )
-
-    def with_directions(self, directions: Mapping[str, str]) -> "ScoreTable":
-        """Return the table with these directions, such as {"perplexity": "minimize"}; in all other
-        tasks higher is better."""
-        signs = _signs(directions, self.tasks)
-        return replace(
-            self, weights=signs * np.abs(self.weights), scales=signs * np.abs(self.scales)
-        )
 
     @cached_property
     def seen(self) -> Mask:

@@ -485,8 +485,7 @@ class Selection(Logged):
         history = self._ledger.refresh()
         if not is_race(history):
             return Evaluation(evaluate)
-        settings = race_settings(history)
-        return QuestionEvaluation(evaluate, settings.tasks, settings.questions, settings.seed)
+        return QuestionEvaluation(evaluate, race_settings(history))
 
     def _next(self) -> Trial | Wait | Finish:
         return self._ledger.take(lambda: _POLICY, worker="")

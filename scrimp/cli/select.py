@@ -103,8 +103,8 @@ def next_command(  # noqa: PLR0913 - the options of a command
     from scrimp.threads import one_thread
 
     asked, costs, weights = read_method(method), by_task("cost", cost), by_task("weight", weight)
-    table = read_scores(scores).with_numbers(costs=costs, weights=weights)
-    table = table.with_directions(directions(direction))
+    ways = directions(direction)
+    table = read_scores(scores).with_settings(costs=costs, weights=weights, directions=ways)
     table = replace(table, steps=None) if unordered else table
     planned = None if share is None else max(round(share * table.scores.size), 1)
     chosen = find_method(asked.name, asked.settings)
@@ -303,11 +303,8 @@ def _believed(
     if not Path(source).exists():
         return needed_belief(load_selection(source, storage=storage).history)
     asked = read_method(method)
-    table = (
-        read_scores(source)
-        .with_numbers(weights=by_task("weight", weight))
-        .with_directions(directions(direction))
-    )
+    weights, ways = by_task("weight", weight), directions(direction)
+    table = read_scores(source).with_settings(weights=weights, directions=ways)
     means = Selector(find_method(asked.name, asked.settings)).believe(table)
     if means is None:
         raise StudyError(

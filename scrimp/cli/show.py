@@ -135,7 +135,9 @@ def _show_head(record: StudyRecord) -> None:
     for name, value in record.attributes.items():
         say(f"{name}: {shortened_text(str(value), 200)}")
     if record.history.freed:
-        freed = _bytes(record.history.freed)
+        from rich.filesize import decimal
+
+        freed = decimal(record.history.freed)
         say(f"checkpoints: {freed} freed by removing those of trials that cannot resume")
     if record.degraded:
         decision, why = record.degraded[-1]
@@ -205,20 +207,6 @@ def _show_front(record: StudyRecord) -> None:
         at_knee = knee and (knee[0].id, knee[1].step) == (member["trial"], member["budget"])
         mark = "  (the knee)" if at_knee else ""
         say(f"{values}{after} (trial {member['trial']}){mark}", 6)
-
-
-def _bytes(count: int) -> str:
-    """Format a size.
-
-    >>> _bytes(999), _bytes(1_234_567)
-    ('999 B', '1.2 MB')
-    """
-    size, unit = float(count), "B"
-    for larger in ("kB", "MB", "GB", "TB"):
-        if size < 1000:
-            break
-        size, unit = size / 1000, larger
-    return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
 
 
 def explain_command(  # noqa: PLR0913 - the options of a command

@@ -21,8 +21,7 @@ MAX_TASKS_LISTED = 4
 
 def part_lines(history: History, trial: Trial) -> list[str]:
     """Explain the questions that a trial was granted, from the log before the decision."""
-    fold, state = race_of(history)
-    race = state.race
+    fold, race = race_of(history)
     if race.round is None:
         return []
     task = fold.tasks.index(str(trial.config["task"]))
@@ -74,8 +73,7 @@ def _leader_lines(fold: RaceFold, race: QuestionRace, row: int) -> list[str]:
 
 def checkpoint_lines(history: History, checkpoint: Checkpoint) -> list[str]:
     """Explain where a checkpoint stands in the race, or why it was eliminated."""
-    fold, state = race_of(history)
-    race = state.race
+    fold, race = race_of(history)
     if checkpoint not in fold.checkpoints:
         raise StudyError(
             f"there is no checkpoint {checkpoint!r}; known:"

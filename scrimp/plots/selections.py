@@ -293,12 +293,12 @@ def _race(selection: Selection) -> tuple[RaceFold, QuestionRace]:
             f"selection {selection.name!r} measures whole benchmarks; this figure is for selections by"
             ' question, with tasks={"arc": 1172}'
         )
-    fold, state = race_of(selection.history)
-    if not state.race.counts.any():
+    fold, race = race_of(selection.history)
+    if not race.counts.any():
         raise StudyError(
             f"selection {selection.name!r} has no answers yet; ask and tell some first"
         )
-    return fold, state.race
+    return fold, race
 
 
 def selection_race(selection: Selection) -> Figure:

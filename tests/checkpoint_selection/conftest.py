@@ -23,10 +23,8 @@ def make_full_table(size: int = 12, tasks: int = 6, seed: int = 0, **kwargs) -> 
         + 0.02 * np.sin(5.0 * x + 6.0 * rng.random(tasks))
     )
     scores += 0.008 * rng.normal(size=scores.shape)
-    table = ScoreTable.empty(
-        [100 * (step + 1) for step in range(size)], [f"task{j}" for j in range(tasks)], **kwargs
-    )
-    return replace(table, scores=scores)
+    steps, names = [100 * (step + 1) for step in range(size)], [f"task{j}" for j in range(tasks)]
+    return replace(ScoreTable.empty(steps, names).with_settings(**kwargs), scores=scores)
 
 
 def make_partial_table(full: ScoreTable, count: int, seed: int = 0) -> ScoreTable:

@@ -149,7 +149,7 @@ def test_earlier_answers_order_the_questions_of_a_selection(tmp_path: Path) -> N
     best = made().run(lambda c, t, asked: [float(c == 2)] * len(asked), answers=0.4, progress=False)
     assert best.checkpoint == 2
     # The order is in the log: the same after loading.
-    race = race_of(scrimp.load_selection("s", storage=url).history)[1].race
+    race = race_of(scrimp.load_selection("s", storage=url).history)[1]
     first = race.order[0][:8] / 60
     assert (np.bincount((4 * first).astype(int), minlength=4) == 2).all()
     assert made().recommend().checkpoint == 2

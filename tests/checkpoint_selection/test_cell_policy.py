@@ -236,7 +236,7 @@ class TestCellPolicy(PolicyBattery):
 
 @pytest.fixture
 def table() -> ScoreTable:
-    table = ScoreTable.empty(list(range(10)), ["a", "b"], costs={"b": 4.0})
+    table = ScoreTable.empty(list(range(10)), ["a", "b"]).with_settings(costs={"b": 4.0})
     return table.with_scores([(0, "a", 0.5, None), (1, "b", 0.6, None)]).with_failures([(2, "b")])
 
 

@@ -265,7 +265,7 @@ def test_improvement_is_bought_at_the_lowest_price(full_table, partial_table, ro
     rng = np.random.default_rng(0)
     candidates = ~table.seen & table.seen.any(axis=0)
     (_, column), free = choose_improvement(row_means(table), candidates, rng)
-    dear = row_means(table.with_numbers(costs={table.tasks[column]: 50.0}))
+    dear = row_means(table.with_settings(costs={table.tasks[column]: 50.0}))
     assert choose_improvement(dear, candidates, rng)[0][1] != column
     only = candidates & (np.arange(len(table.tasks)) == column)
     assert choose_improvement(dear, only, rng)[1] == pytest.approx(free - np.log(50.0))

@@ -122,7 +122,7 @@ def test_frames_and_words(full_table, partial_table, row_means):
 
 def test_lower_is_better_is_the_same_as_telling_the_negative(full_table, partial_table):
     plain = partial_table(full_table(), 40)
-    flipped = plain.with_directions({"task2": "minimize"})
+    flipped = plain.with_settings(directions={"task2": "minimize"})
     signs = np.array([1.0, 1.0, -1.0, 1.0, 1.0, 1.0])
     flipped = type(flipped)(**{**flipped.__dict__, "scores": plain.scores * signs})
     for method in ("kg", "ei-icm"):

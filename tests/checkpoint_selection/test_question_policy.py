@@ -61,12 +61,12 @@ def test_ask_and_tell_by_question(tmp_path: Path) -> None:
         answers = evaluate(checkpoint, task, reverse)
         selection.tell(checkpoint, task, answers, questions=reverse)
     assert selection.recommend().checkpoint in STEPS
-    _, state = race_of(selection.history)
-    for row, task in np.argwhere(state.race.counts > 0):
-        count = state.race.counts[row, task]
+    _, race = race_of(selection.history)
+    for row, task in np.argwhere(race.counts > 0):
+        count = race.counts[row, task]
         name = list(TASKS)[task]
-        expected = evaluate(STEPS[row], name, state.race.order[task][:count].tolist())
-        assert state.race.book.answers(np.array([row]), task, count)[0].tolist() == expected
+        expected = evaluate(STEPS[row], name, race.order[task][:count].tolist())
+        assert race.book.answers(np.array([row]), task, count)[0].tolist() == expected
     outcomes = list(replay(selection.history.events, partial(read_past, storage_at(url))))
     assert outcomes and all(outcome.same for outcome in outcomes)
 
@@ -117,8 +117,8 @@ def test_new_checkpoints_join_the_race() -> None:
     selection.add_checkpoints([6000, 7000, 8000])
     best = selection.run(evaluate, answers=0.4, progress=False)
     assert best.checkpoint >= 5000
-    _, state = race_of(selection.history)
-    assert (state.race.counts[5:].sum(1) > 0).all()
+    _, race = race_of(selection.history)
+    assert (race.counts[5:].sum(1) > 0).all()
 
 
 def test_a_whole_benchmark_beside_question_tasks() -> None:
@@ -170,7 +170,7 @@ def test_expensive_loads_mean_fewer_rounds() -> None:
             "s", checkpoints=STEPS, tasks=TASKS, storage="memory://", seed=0, load_cost=load
         )
         selection.run(evaluate, answers=0.3, progress=False)
-        rounds.append(len(race_of(selection.history)[1].race.past_rounds))
+        rounds.append(len(race_of(selection.history)[1].past_rounds))
     assert rounds[1] < rounds[0]
 
 
@@ -259,7 +259,7 @@ def test_answers_with_margins_are_told_and_run() -> None:
     checkpoint, task, questions = selection.ask()
     reverse = questions[::-1]
     selection.tell(checkpoint, task, pairs(checkpoint, task, reverse), questions=reverse)
-    book = race_of(selection.history)[1].race.book
+    book = race_of(selection.history)[1].book
     row, place = STEPS.index(checkpoint), list(TASKS).index(task)
     expected = evaluate(checkpoint, task, questions)
     assert book.answers(np.array([row]), place, len(questions))[0].tolist() == expected

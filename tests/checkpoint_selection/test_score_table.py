@@ -9,7 +9,7 @@ from scrimp.errors import TableError
 
 @pytest.fixture
 def table() -> ScoreTable:
-    return ScoreTable.empty([100, 200, 400], ["a", "b"], costs={"b": 3.0})
+    return ScoreTable.empty([100, 200, 400], ["a", "b"]).with_settings(costs={"b": 3.0})
 
 
 def test_scores_are_added_to_a_new_table(table):
@@ -23,7 +23,7 @@ def test_scores_are_added_to_a_new_table(table):
 
 
 def test_weights_sum_to_one():
-    table = ScoreTable.empty(["x", "y"], ["a", "b"], weights={"a": 3.0})
+    table = ScoreTable.empty(["x", "y"], ["a", "b"]).with_settings(weights={"a": 3.0})
     assert table.weights.tolist() == [0.75, 0.25]
     assert table.steps.tolist() == [0.0, 1.0]
     assert ScoreTable.empty(["x", "y"], ["a"], ordered=False).steps is None
@@ -86,7 +86,7 @@ def test_unknown_names_list_the_known_ones(table):
     ):
         table.with_score(300, "a", 0.5)
     with pytest.raises(TableError, match="cost of task 'c'"):
-        ScoreTable.empty([1], ["a"], costs={"c": 1.0})
+        ScoreTable.empty([1], ["a"]).with_settings(costs={"c": 1.0})
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_impossible_tables(checkpoints, tasks, message):
 def test_costs_weights_and_scales_are_positive(value):
     for kind in ("costs", "weights", "scales"):
         with pytest.raises(TableError, match="finite number above zero"):
-            ScoreTable.empty([1], ["a"], **{kind: {"a": value}})
+            ScoreTable.empty([1], ["a"]).with_settings(**{kind: {"a": value}})
 
 
 def test_a_score_in_other_units_is_pointed_out():
@@ -139,15 +139,15 @@ def test_standard_errors_that_nobody_knows():
 
 
 def test_a_group_is_open_with_its_first_cell() -> None:
-    table = ScoreTable.empty([1, 2], ["a", "b", "c", "d"]).with_groups({"g": ["a", "c"]})
+    table = ScoreTable.empty([1, 2], ["a", "b", "c", "d"]).with_settings(groups={"g": ["a", "c"]})
     assert table.groups is not None and table.groups[0] == table.groups[2]
     assert len(set(table.groups.tolist())) == 3
     known = np.zeros((2, 4), dtype=bool)
     known[1, 2] = True
     assert table.opened(known).tolist() == [True, False, True, False]
-    assert table.with_groups({}).opened(known).tolist() == [False, False, True, False]
+    assert table.with_settings(groups={}).opened(known).tolist() == [False, False, True, False]
     assert table.part(np.array([0]), np.array([2, 3])).groups is not None
     with pytest.raises(TableError, match="another group or not among"):
-        table.with_groups({"g": ["a"], "h": ["a"]})
+        table.with_settings(groups={"g": ["a"], "h": ["a"]})
     with pytest.raises(TableError, match="another group or not among"):
-        table.with_groups({"g": ["x"]})
+        table.with_settings(groups={"g": ["x"]})

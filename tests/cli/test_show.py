@@ -160,7 +160,7 @@ def test_control_characters_do_not_reach_the_terminal(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("size", "text"),
-    [(999, "999 B"), (1234, "1.2 kB"), (1_234_567, "1.2 MB"), (5 * 10**13, "50.0 TB")],
+    [(999, "999 bytes"), (1234, "1.2 kB"), (1_234_567, "1.2 MB"), (5 * 10**13, "50.0 TB")],
 )
 def test_freed_bytes_are_told(storage: str, size: int, text: str) -> None:
     study = scrimp.load_study("one", storage=storage)

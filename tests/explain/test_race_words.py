@@ -23,7 +23,7 @@ def selection() -> scrimp.Selection:
 
 
 def test_an_eliminated_checkpoint_was_below_those_that_stayed(selection: scrimp.Selection) -> None:
-    race = race_of(selection.history)[1].race
+    race = race_of(selection.history)[1]
     for row in set(range(12)) - set(race.alive.tolist()):
         words = " ".join(checkpoint_lines(selection.history, STEPS[row]))
         number = max(n for n, each in enumerate(race.past_rounds) if row in each.rows)
@@ -52,13 +52,13 @@ def test_a_failed_checkpoint_and_one_that_never_started() -> None:
     checkpoint, task, _ = chosen.ask()
     chosen.tell(checkpoint, task, state="failed", message="no memory")
     assert "evaluation failed" in checkpoint_lines(chosen.history, checkpoint)[1]
-    started = race_of(chosen.history)[1].race.past_rounds[0].rows
+    started = race_of(chosen.history)[1].past_rounds[0].rows
     other = next(step for row, step in enumerate(STEPS) if row not in started)
     assert "drawn at random" in checkpoint_lines(chosen.history, other)[1]
 
 
 def test_the_questions_of_a_part_are_explained(selection: scrimp.Selection) -> None:
-    race = race_of(selection.history)[1].race
+    race = race_of(selection.history)[1]
     trial = next(
         each
         for each in selection.history.trials

@@ -168,7 +168,7 @@ def test_scrimp_select_run_asks_the_harness_by_question(tmp_path: Path) -> None:
     (tmp_path / "select.toml").write_text(BY_QUESTION)
     printed = run(tmp_path, "scrimp", "select", "run", "select.toml")
     selection = scrimp.load_selection("asked", storage=f"sqlite:///{tmp_path}/s.db")
-    race = race_of(selection.history)[1].race
+    race = race_of(selection.history)[1]
     best = selection.recommend()
     assert best.asked == race.counts.sum() > 100 and best.asked <= 0.6 * 6 * 62
     loads = printed.count("scrimp: loading checkpoint")
@@ -205,7 +205,7 @@ def test_the_command_line_of_the_harness_by_question(tmp_path: Path) -> None:
     (tmp_path / "select.toml").write_text(BY_COMMAND)
     run(tmp_path, "scrimp", "select", "run", "select.toml")
     selection = scrimp.load_selection("commands", storage=f"sqlite:///{tmp_path}/s.db")
-    book = race_of(selection.history)[1].race.book
+    book = race_of(selection.history)[1].book
     assert book.counts[0].sum() == book.counts[1].sum() == 3
     assert not (tmp_path / "out" / "step-10").exists()
     logged = read_answers(tmp_path / "out", "acc")

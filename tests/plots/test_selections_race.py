@@ -26,7 +26,7 @@ def named(picture: Any, name: str) -> Any:
 
 def test_survivors_over_the_answers_asked(selection: scrimp.Selection) -> None:
     picture = scrimp.plots.selection_race(selection)
-    race = race_of(selection.history)[1].race
+    race = race_of(selection.history)[1]
     line = named(picture, "in the race")
     assert line.x[-1] == race.counts.sum() and line.y[0] == 12 and line.y[-1] == len(race.alive)
     assert list(line.y) == sorted(line.y, reverse=True)
@@ -49,7 +49,7 @@ def test_scores_have_intervals_and_the_answer_a_star(selection: scrimp.Selection
 
 def test_tasks_by_what_one_answer_tells(selection: scrimp.Selection) -> None:
     picture = scrimp.plots.selection_tasks(selection)
-    race = race_of(selection.history)[1].race
+    race = race_of(selection.history)[1]
     np.testing.assert_allclose(named(picture, "noise of one answer").y, np.sqrt(race.noise))
     assert sum(named(picture, "share of answers").y) == pytest.approx(100.0)
     assert "discriminates most" in picture.layout.title.text

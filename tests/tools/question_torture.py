@@ -112,7 +112,7 @@ def torture_questions(
 def defects(history: History, notes: Path) -> list[str]:
     """Return what is wrong: answers lost, changed, asked again, or decisions that differ."""
     found, acknowledged = [], set()
-    race = race_of(history)[1].race
+    race = race_of(history)[1]
     for line in notes.read_text().splitlines(keepends=True):
         if not line.endswith("\n"):
             continue  # cut by a kill
@@ -131,7 +131,7 @@ def defects(history: History, notes: Path) -> list[str]:
             found.append(f"answers of {STEPS[row]} to task {task} differ")
     calm = selection_at("memory://")
     calm.run(evaluate, progress=False)
-    if not (race_of(calm.history)[1].race.counts == race.counts).all():
+    if not (race_of(calm.history)[1].counts == race.counts).all():
         found.append("other questions were asked than in a race that no one disturbed")
     found += [
         f"decision {each.decision}: {each.difference}"
@@ -155,7 +155,7 @@ def main() -> None:
         again = sum(trial.attempt > 1 for trial in history.trials)
         print(
             f"{url.partition(':')[0]}: {-(-options.kills // 2)} kills in {wall_clock() - began:.0f} s,"
-            f" {int(race_of(history)[1].race.counts.sum())} answers, {history.decisions} decisions"
+            f" {int(race_of(history)[1].counts.sum())} answers, {history.decisions} decisions"
             f" replayed, {again} parts with more than one attempt, {len(found)} defects"
         )
         for defect in found:
