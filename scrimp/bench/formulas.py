@@ -72,9 +72,9 @@ class Recorder:
         return value + self.formula.noise * float(noise)
 
 
-def speed_data(count: int, dimension: int = 6) -> tuple[np.ndarray, np.ndarray]:
+def speed_data(count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return uniform points (count, 6) and Hartmann 6 there; a longer list begins with a shorter."""
-    points = np.random.default_rng(20240117).random((count, dimension))
+    points = np.random.default_rng(20240117).random((count, 6))
     return points, np.array([_hartmann(point, HARTMANN6_A, HARTMANN6_P) for point in points])
 
 

@@ -78,15 +78,13 @@ _OPERATIONS: dict[str, Callable[[Sequence[Array], Mapping[str, Any]], Array]] = 
 }
 
 
-def evaluate_graph(
-    nodes: Sequence[Node], values: Mapping[str, Array], output: str = "output"
-) -> Array:
-    """Run ``nodes`` in order on the arrays in ``values``; return the array ``output``."""
+def evaluate_graph(nodes: Sequence[Node], values: Mapping[str, Array]) -> Array:
+    """Run ``nodes`` in order on the arrays in ``values``; return the array "output"."""
     known = dict(values)
     for operation, inputs, outputs, attributes in nodes:
         check_known("operation", [operation], _OPERATIONS, TableError, "for graphs")
         known[outputs[0]] = _OPERATIONS[operation]([known[name] for name in inputs], attributes)
-    return known[output]
+    return known["output"]
 
 
 @dataclass(frozen=True, eq=False)

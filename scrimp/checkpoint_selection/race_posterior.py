@@ -72,9 +72,9 @@ class RacePosterior:
         return self.score - half, self.score + half
 
 
-def race_posterior(race: QuestionRace, ordered: bool, row: int | None = None) -> RacePosterior:
-    """Return the statement about ``row``, by default the leader."""
-    chosen = race.leader if row is None else row
+def race_posterior(race: QuestionRace, ordered: bool) -> RacePosterior:
+    """Return the statement about the leader."""
+    chosen = race.leader
     paired, variance = race.book.paired_scores(race.contenders, race.noise, ordered)
     components = _posteriors(paired, variance, ordered)
     normals = np.random.default_rng(0).standard_normal((len(paired), NUMBERS.draws))

@@ -149,18 +149,15 @@ def _from_json(record: object, path: str | Path) -> list[Mapping[str, Json]]:
     )
 
 
-def read_results_folder(folder: Path, metric: str | None = None) -> ScoreTable:
+def read_results_folder(folder: Path) -> ScoreTable:
     """Read all results of lm-evaluation-harness below ``FOLDER/<checkpoint>/``: the newest of each
-    cell; a group that has a score stands for its members.
-
-    ``metric`` is as in `harness_scores`. A file that was truncated while it was written is left out
-    with a warning.
-    """
+    cell; a group that has a score stands for its members. A file that was truncated while it was
+    written is left out with a warning."""
     found: dict[tuple[str, str], Mapping[str, Json]] = {}
     for file, record in _harness_records(folder):
         checkpoint = file.relative_to(folder).parts[0]
         try:
-            scores = benchmarks_of(record, harness_scores(record, metric))
+            scores = benchmarks_of(record, harness_scores(record))
         except (KeyError, AttributeError, TypeError) as error:
             raise TableError(
                 f"{file} cannot be read as results of lm-evaluation-harness: {error!r}"
