@@ -12,6 +12,7 @@ import msgspec
 
 from scrimp.checks import nearly_equal
 from scrimp.display.explanation import Competitor
+from scrimp.display.figures import config_words
 from scrimp.freeze_thaw.curve_process import SHARED_PARAMETERS
 from scrimp.json_values import JsonObject
 from scrimp.methods.named_methods import Method, chosen_settings
@@ -438,7 +439,8 @@ def competitors_of(record: DecisionRecord, trial: Trial) -> list[Competitor]:
     rivals = record.reason.rivals if isinstance(record.reason, Modelled) else None
     found: dict[str, float | None] = {}
     for rival in rivals or ():
-        text = config_text(rival.config or {}) if rival.trial is None else f"trial {rival.trial}"
+        new = rival.trial is None
+        text = config_words(rival.config or {}, ", ") if new else f"trial {rival.trial}"
         if rival.trial != trial.id and not nearly_equal(rival.config or {}, trial.config):
             found.setdefault(text, rival.score)
     return [{"text": text, "score": score} for text, score in found.items()]
@@ -546,11 +548,3 @@ def counted(count: float, noun: str) -> str:
     ('1 trial', '2 trials', '2 more')
     """
     return f"{count:g} {noun}{'' if count == 1 or noun == 'more' else 's'}"
-
-
-def config_text(config: Mapping[str, object]) -> str:
-    """Format a configuration on one line."""
-    return ", ".join(
-        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
-        for name, value in config.items()
-    )

@@ -22,6 +22,7 @@ from msgspec.structs import replace
 
 from scrimp.checks import nearly_equal
 from scrimp.display.explanation import DecisionReason, Explanation
+from scrimp.display.figures import config_words
 from scrimp.display.study_words import method_words
 from scrimp.errors import ScrimpError
 from scrimp.explain.front_words import aim_lines, front_headline, metric_words
@@ -30,7 +31,6 @@ from scrimp.explain.reason_words import (
     by_chance,
     chance,
     competitors_of,
-    config_text,
     counted,
     depends_words,
     interval_words,
@@ -323,7 +323,7 @@ def _summary(
             "The records of its decisions are not ones that the method writes: no reason is known."
         ]
     if without is not None:
-        text = config_text(without)
+        text = config_words(without, ", ")
         lines.append(f"Plain `gp` without past studies would have tried {text}.")
     return tuple(line for line in lines if line)
 

@@ -9,6 +9,7 @@ Everything here can be checked by hand: reports before the decision, and ranks a
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
+from scrimp.explain.reason_words import counted
 from scrimp.study_log.events import Ended, Event, Reported, TrialAdded
 from scrimp.study_log.fold import observation
 from scrimp.study_log.problem import Problem
@@ -43,8 +44,7 @@ class Seen:
         """Describe the best value so far, or with several metrics the size of the front; empty
         without one."""
         if self.best is None:
-            size = f"{len(self.front)} report{'' if len(self.front) == 1 else 's'}"
-            return f"the front had {size}" if self.front else ""
+            return f"the front had {counted(len(self.front), 'report')}" if self.front else ""
         loss, trial = self.best
         return f"the best {problem.metric} so far was {problem.sign * loss:.4g} (trial {trial})"
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 import scrimp
+from scrimp.display.figures import config_words
 from scrimp.errors import StudyError
-from scrimp.explain.reason_words import config_text
 from scrimp.explain.reasons import explain
 from scrimp.study_log.decision_record import DecisionRecord, Modelled, Rival, Sources
 from scrimp.study_log.events import BudgetGranted, Decided, SourceAttached, TrialAdded
@@ -50,9 +50,11 @@ def test_a_model_based_decision() -> None:
     assert f"The result was {study.trials[number].value:.4g}" in last.details
     assert f"It had the highest score: {reason.score:.4g}" in last.details
     runner = reason.rivals[0]
-    assert f"Runner-up: {config_text(runner.config)}, with {runner.score:.4g}" in last.details
+    assert (
+        f"Runner-up: {config_words(runner.config, ', ')}, with {runner.score:.4g}" in last.details
+    )
     assert decision.competitors[0] == {
-        "text": config_text(runner.config),
+        "text": config_words(runner.config, ", "),
         "score": runner.score,
     }
     assert f"fitted for this decision, to {number} observations" in last.details
