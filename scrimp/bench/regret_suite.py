@@ -135,7 +135,8 @@ def run_speed(cell: Cell) -> dict[str, Json]:
         trial, seconds = _timed_ask(study)
         refits.append(seconds)
         proposals.append(trial.config)
-        reached.append(_score(study))
+        reason = study.history.recorded.reason
+        reached.append(reason.score if isinstance(reason, Modelled) else None)
         _tell(study, trial)
     between = _between_refits(study)
     return cell.result(
@@ -170,12 +171,6 @@ def _timed_ask(study: Study) -> tuple[Trial, float]:
 
 def _tell(study: Study, trial: Trial) -> None:
     study.tell(trial, FORMULA.evaluate(trial.config))
-
-
-def _score(study: Study) -> float | None:
-    """Return the acquisition value of the latest decision; None without one."""
-    reason = study.history.recorded.reason
-    return reason.score if isinstance(reason, Modelled) else None
 
 
 def _let_refit(study: Study, store: EventStore) -> None:

@@ -110,7 +110,7 @@ class TablePosterior:
         """Return the covariance (K, J) of the noise-free function with its value at one cell."""
         fitted = self.means.fitted
         row, column = self.means.table.cell(checkpoint, task)
-        units = fitted.units.unit * fitted.scales
+        units = fitted.units.unit * fitted.data.scales
         covariance = fitted.solution.covariance_with_cell(row, column)
         return np.asarray(covariance * units * units[column])
 
@@ -130,7 +130,7 @@ class TablePosterior:
         further = fitted.extended(positions(table, self.coordinate, at))
         rows = np.arange(table.shape[0], table.shape[0] + len(at))
         weights = np.zeros((len(rows) + table.shape[0], table.shape[1]))
-        weights[rows] = table.weights * fitted.scales * fitted.units.unit
+        weights[rows] = table.weights * fitted.data.scales * fitted.units.unit
         variance = np.diag(further.solution.combination(weights).covariance(rows))
         mean = further.mean()[rows]
         average = np.asarray(mean @ table.weights)

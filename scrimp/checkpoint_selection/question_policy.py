@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.checkpoint_selection.answer_book import AnswerBook, Array, Questions, Values
-from scrimp.checkpoint_selection.question_race import NUMBERS, Part, QuestionRace
+from scrimp.checkpoint_selection.question_race import NUMBERS, QuestionRace
 from scrimp.checkpoint_selection.score_table import Checkpoint
 from scrimp.errors import ReportError, StudyError
 from scrimp.executors.live_trial import LiveTrial
@@ -330,7 +330,11 @@ def decide_questions(history: History) -> Decision:
     running = {trial.id for trial in history.with_status("running", "stale")}
     if ending is not None:
         return Decision(Wait(ending) if running else Finish(ending))
-    part = _free_part(race, {place for place, trial in trials.items() if trial in running})
+    busy = {place for place, trial in trials.items() if trial in running}
+    loaded = {row for row, _ in busy}
+    free = [part for part in race.open_parts() if (part.row, part.task) not in busy]
+    # If possible of a checkpoint that no one has loaded.
+    part = min(free, key=lambda part: part.row in loaded, default=None)
     if part is None:
         return Decision(Wait("the questions of this round are being answered"))
     reason = AskedInRound(
@@ -345,14 +349,6 @@ def decide_questions(history: History) -> Decision:
     cell = {"checkpoint": fold.checkpoints[part.row], "task": fold.tasks[part.task]}
     asked = float(part.end)
     return Decision(Start(cell, asked) if trial is None else Resume(trial, asked), record)
-
-
-def _free_part(race: QuestionRace, running: set[tuple[int, int]]) -> Part | None:
-    """Return the next part that no one is answering, if possible of a checkpoint that no one has
-    loaded."""
-    loaded = {row for row, _ in running}
-    free = [part for part in race.open_parts() if (part.row, part.task) not in running]
-    return min(free, key=lambda part: part.row in loaded, default=None)
 
 
 def _ending(history: History, fold: RaceFold, race: QuestionRace) -> str | None:

@@ -110,11 +110,6 @@ class FittedTaskGrid:
     smooth_covariance: Array | None
     state: JsonObject
 
-    @property
-    def scales(self) -> Array:
-        """The units of the tasks (J,)."""
-        return self.data.scales
-
     def extended(self, positions: Array) -> "FittedTaskGrid":
         """Return the posterior on the grid with further rows at ``positions`` (S,), within the range
         of the present ones."""
@@ -124,17 +119,17 @@ class FittedTaskGrid:
     def mean(self, *, smooth: bool = False) -> Array:
         """Return E f (K, J), with ``smooth`` without the jitter of single rows."""
         standard = self.solution.mean(self.smooth_covariance if smooth else None)
-        return (standard * self.units.unit + self.units.offset) * self.scales
+        return (standard * self.units.unit + self.units.offset) * self.data.scales
 
     @cached_property
     def variance(self) -> Array:
         """Var f (K, J) of the noise-free score."""
-        return self.solution.variance * np.square(self.units.unit * self.scales)
+        return self.solution.variance * np.square(self.units.unit * self.data.scales)
 
     @property
     def noise(self) -> Array:
         """Noise variances (J,)."""
-        return self.solution.prior.noise * np.square(self.units.unit * self.scales)
+        return self.solution.prior.noise * np.square(self.units.unit * self.data.scales)
 
     def task_correlations(self, *, kernel: bool = False) -> Array:
         """Return the correlations of tasks over rows that the posterior expects (J, J).
@@ -145,7 +140,7 @@ class FittedTaskGrid:
         """
         together = (self.solution.prior if kernel else self.solution).between_tasks()
         size = np.sqrt(np.maximum(np.diag(together), 1e-300))
-        signs = np.sign(self.scales)
+        signs = np.sign(self.data.scales)
         correlation = np.clip(together / np.outer(size, size), -1.0, 1.0) * np.outer(signs, signs)
         np.fill_diagonal(correlation, 1.0)
         return np.asarray(correlation)

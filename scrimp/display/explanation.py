@@ -66,16 +66,12 @@ class Explanation:
     @property
     def details(self) -> str:
         """The summary and every decision as text."""
-        lines = [self.text, self.method_line]
+        why = f" ({self.method_reason})" if self.method_reason else ""
+        lines = [self.text, f"Method: {self.method}{why}"]
         for decision in self.decisions:
             lines.append(f"Decision {decision.decision}: {decision.title}")
             lines += [f"  {line}" for line in decision.lines]
         return "\n".join(lines)
-
-    @property
-    def method_line(self) -> str:
-        """The method, and the reason for its choice."""
-        return f"Method: {self.method}" + (f" ({self.method_reason})" if self.method_reason else "")
 
     def __str__(self) -> str:
         return self.text

@@ -314,7 +314,10 @@ class _Journal:
         elif code == 1:
             self._studies.pop(_whole(operation["study_id"]), None)
         elif code == 3:
-            self._name_metrics(operation)
+            study, said = _whole(operation["study_id"]), _object(operation["system_attr"])
+            self._rows["study_system_attributes"] += [
+                (study, key, json.dumps(value)) for key, value in said.items()
+            ]
         elif code == 4:
             self._create_trial(operation)
         elif code in (5, 6, 7):
@@ -344,12 +347,6 @@ class _Journal:
         self._studies[study] = name
         self._rows["study_directions"] += [
             (study, DIRECTIONS[_whole(way)], place) for place, way in enumerate(directions)
-        ]
-
-    def _name_metrics(self, operation: Operation) -> None:
-        said = _object(operation["system_attr"])
-        self._rows["study_system_attributes"] += [
-            (_whole(operation["study_id"]), key, json.dumps(value)) for key, value in said.items()
         ]
 
     def _create_trial(self, operation: Operation) -> None:
