@@ -99,7 +99,7 @@ def objectives_command(  # noqa: PLR0913 - the options of a command
 
 @bench_app.command("tables")
 def tables_command(  # noqa: PLR0913 - the options of a command
-    table: Annotated[Path, Argument(help="A benchmark table (.npz).")],
+    table: Path = Argument(help="A benchmark table (.npz)."),
     methods: MethodsOption = "gp,tpe,random",
     plugin: PluginOption = None,
     tasks: NamesOption = "all",
@@ -124,7 +124,7 @@ def tables_command(  # noqa: PLR0913 - the options of a command
 
 @bench_app.command("curves")
 def curves_command(  # noqa: PLR0913 - the options of a command
-    table: Annotated[Path, Argument(help="A benchmark table with budgets, or a surrogate (.npz).")],
+    table: Path = Argument(help="A benchmark table with budgets, or a surrogate (.npz)."),
     methods: MethodsOption = "asha,bohb,random",
     plugin: PluginOption = None,
     tasks: NamesOption = "all",
@@ -171,9 +171,7 @@ def curves_command(  # noqa: PLR0913 - the options of a command
 
 @bench_app.command("transfer")
 def transfer_command(  # noqa: PLR0913 - the options of a command
-    table: Annotated[
-        Path, Argument(help="A benchmark table or a YAHPO surrogate (.npz), or an HPO-B file.")
-    ],
+    table: Path = Argument(help="A benchmark table or a YAHPO surrogate (.npz), or an HPO-B file."),
     methods: MethodsOption = "auto,gp,rgpe,tst-r",
     plugin: PluginOption = None,
     tasks: NamesOption = "all",
@@ -222,10 +220,9 @@ def transfer_command(  # noqa: PLR0913 - the options of a command
 
 @bench_app.command("checkpoints")
 def checkpoints_command(  # noqa: PLR0913 - the options of a command
-    scores: Annotated[
-        list[Path],
-        Argument(help="Files of scores: checkpoint,task,score. A missing cell cannot be chosen."),
-    ],
+    scores: list[Path] = Argument(
+        help="Files of scores: checkpoint,task,score. A missing cell cannot be chosen."
+    ),
     methods: str = Option(
         "kg,ei,stride,last", help="Names separated by commas, with settings as in ei-icm:rank=full."
     ),
@@ -250,7 +247,7 @@ def checkpoints_command(  # noqa: PLR0913 - the options of a command
 
 @bench_app.command("answers")
 def answers_command(  # noqa: PLR0913 - the options of a command
-    tables: Annotated[list[Path], Argument(help="Tables of answers (.npz).")],
+    tables: list[Path] = Argument(help="Tables of answers (.npz)."),
     methods: str = Option(
         "auto,halving,smooth,ucb-e,uniform,cells",
         help="auto, margins, halving, smooth, ucb-e, uniform, cells; separated by commas.",
@@ -277,7 +274,7 @@ def answers_command(  # noqa: PLR0913 - the options of a command
 
 @bench_app.command("llm")
 def llm_command(  # noqa: PLR0913 - the options of a command
-    trials: Annotated[Path, Option(help="File of recorded trainings (.csv).")],
+    trials: Path = Option(help="File of recorded trainings (.csv)."),
     methods: MethodsOption = "gp,tpe,random",
     seeds: SeedsOption = 4,
     hours: float = Option(24.0, help="Time to tune, in hours of training."),
@@ -402,8 +399,8 @@ _METHODS_TO_TRY = {
 
 @bench_app.command("make")
 def make_command(  # noqa: PLR0913 - the options of a command
-    name: Annotated[str, Argument(help="curves, transfer or checkpoints.")],
-    out: Annotated[Path, Option(help="Folder for the tables; tables in it are not made again.")],
+    name: str = Argument(help="curves, transfer or checkpoints."),
+    out: Path = Option(help="Folder for the tables; tables in it are not made again."),
     workers: int = Option(2, min=1, help="Processes that train, one thread each."),
     seed: int = Option(0, min=0, help="Seed of the tables."),
     configs: int | None = Option(
@@ -439,16 +436,11 @@ def make_command(  # noqa: PLR0913 - the options of a command
 
 @bench_app.command("convert")
 def convert_command(
-    kind: Annotated[
-        str,
-        Argument(
-            metavar="FORMAT", help="lcbench, nasbench201, fcnet, taskset, hpob, yahpo or lm-eval."
-        ),
-    ],
-    source: Annotated[Path, Argument(help="Published file or folder.")],
-    target: Annotated[
-        Path, Argument(help="Table to write (.npz); for lm-eval a file of scores (.csv).")
-    ],
+    kind: str = Argument(
+        metavar="FORMAT", help="lcbench, nasbench201, fcnet, taskset, hpob, yahpo or lm-eval."
+    ),
+    source: Path = Argument(help="Published file or folder."),
+    target: Path = Argument(help="Table to write (.npz); for lm-eval a file of scores (.csv)."),
 ) -> None:
     """Convert published results to a table that scrimp bench reads.
 

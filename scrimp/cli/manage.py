@@ -109,12 +109,8 @@ def delete_command(
 
 def export_command(
     study: StudyArgument,
-    out: Path | None = Option(
-        None, "--out", help="File to write; without it, CSV goes to standard output."
-    ),
-    format: str | None = Option(
-        None, "--format", help="csv, json or parquet; by default the file's ending."
-    ),
+    out: Path | None = Option(None, help="File to write; without it, CSV goes to standard output."),
+    format: str | None = Option(None, help="csv, json or parquet; by default the file's ending."),
     storage: StorageOption = DEFAULT_URL,
     formulas: bool = Option(
         False, "--formulas", help="CSV: do not escape cells that look like formulas."
@@ -155,16 +151,13 @@ def export_command(
 
 
 def import_command(  # noqa: PLR0913 - the options of a command
-    file: Annotated[
-        str,
-        Argument(
-            metavar="FILE",
-            help=(
-                "A CSV or JSON file; an Optuna database, journal or postgresql:// URL; a folder of"
-                " Ray Tune, Syne Tune or MLflow."
-            ),
+    file: str = Argument(
+        metavar="FILE",
+        help=(
+            "A CSV or JSON file; an Optuna database, journal or postgresql:// URL; a folder of"
+            " Ray Tune, Syne Tune or MLflow."
         ),
-    ],
+    ),
     study: str | None = Option(
         None, "--study", "--name", help="Name of the new study; by default the file's."
     ),
@@ -279,7 +272,7 @@ def verify_command(
 
 
 def backup_command(
-    target: Annotated[str, Argument(metavar="TARGET", help="URL of the storage to copy to.")],
+    target: str = Argument(metavar="TARGET", help="URL of the storage to copy to."),
     studies: Studies = None,
     storage: StorageOption = DEFAULT_URL,
 ) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from html import escape, unescape
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from typer import Argument, Option
 
@@ -56,22 +56,16 @@ PLOTLY_SETTINGS = {"displaylogo": False, "showSendToCloud": False}
 
 
 def plot_command(  # noqa: PLR0913 - options of a command
-    study: Annotated[
-        str,
-        Argument(
-            metavar="STUDY", help="Name of the study; for regret, a results file of scrimp bench."
-        ),
-    ],
-    name: Annotated[
-        str,
-        Argument(metavar="NAME", help="Name of the figure, such as history, curves, importance."),
-    ],
-    out: Path | None = Option(None, "--out", help="File to write: .html, .json, .png, .svg, .pdf."),
-    parameter: list[str] | None = Option(
-        None, "--parameter", help="Parameter to show; repeat for several."
+    study: str = Argument(
+        metavar="STUDY", help="Name of the study; for regret, a results file of scrimp bench."
     ),
+    name: str = Argument(
+        metavar="NAME", help="Name of the figure, such as history, curves, importance."
+    ),
+    out: Path | None = Option(None, help="File to write: .html, .json, .png, .svg, .pdf."),
+    parameter: list[str] | None = Option(None, help="Parameter to show; repeat for several."),
     over: str | None = Option(
-        None, "--over", help="Axis of history and front_history: trials, time or budget."
+        None, help="Axis of history and front_history: trials, time or budget."
     ),
     iteration: int | None = Option(
         None, help="surrogate: trial number; shows the model that chose this trial."

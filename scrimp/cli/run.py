@@ -7,7 +7,6 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from typer import Argument, Option
@@ -47,12 +46,9 @@ from scrimp.study_log.record import StudyRecord
 
 
 def run_command(  # noqa: PLR0913 - the options of a command
-    what: Annotated[
-        list[str],
-        Argument(
-            metavar="FILE|COMMAND", help="Study file (TOML), or a command to tune, with --space."
-        ),
-    ],
+    what: list[str] = Argument(
+        metavar="FILE|COMMAND", help="Study file (TOML), or a command to tune, with --space."
+    ),
     check: bool = Option(False, "--check", help="Check the file and options, and run nothing."),
     method: str | None = Option(None, help="Method, e.g. asha:brackets=4."),
     seed: int | None = Option(None, help="Seed for a new study."),
@@ -327,7 +323,7 @@ key_app = typer.Typer(
 
 @key_app.command("new")
 def new_key_command(
-    file: Annotated[Path, Argument(metavar="FILE", help="File to write the private key to.")],
+    file: Path = Argument(metavar="FILE", help="File to write the private key to."),
 ) -> None:
     """Make a key pair: FILE, which only you can read, and FILE.pub for the workers.
 
@@ -341,7 +337,7 @@ def new_key_command(
 
 @key_app.command("show")
 def show_key_command(
-    file: Annotated[Path, Argument(metavar="FILE.pub", help="File of public keys.")],
+    file: Path = Argument(metavar="FILE.pub", help="File of public keys."),
 ) -> None:
     """Print the fingerprints of the public keys in a file. Messages name keys by fingerprint.
 

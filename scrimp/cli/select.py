@@ -59,12 +59,9 @@ PAIRS_LISTED = 8
 
 @select_app.command("next")
 def next_command(  # noqa: PLR0913 - the options of a command
-    scores: Annotated[
-        Path,
-        Argument(
-            help="CSV with checkpoint,task,score[,stderr], JSON, or a folder of harness results."
-        ),
-    ],
+    scores: Path = Argument(
+        help="CSV with checkpoint,task,score[,stderr], JSON, or a folder of harness results."
+    ),
     count: int = Option(1, min=1, help="Number of cells to print."),
     cost: list[str] | None = Option(
         None, help="Cost of one cell of a task, such as mmlu=9.0; repeat."
@@ -134,7 +131,7 @@ def next_command(  # noqa: PLR0913 - the options of a command
 
 @select_app.command("run")
 def run_command(
-    file: Annotated[Path, Argument(help="Selection file (TOML).")],
+    file: Path = Argument(help="Selection file (TOML)."),
     check: bool = Option(False, "--check", help="Check the file, and run nothing."),
     storage: str | None = Option(None, help="URL of the storage; by default the file's."),
     plugin: PluginOption = None,
@@ -230,7 +227,7 @@ def posterior_command(  # noqa: PLR0913 - the options of a command
     direction: DirectionOption = None,
     method: MethodOption = "kg",
     out: Path | None = Option(
-        None, "--out", help="CSV file to write: mean and standard deviation of every cell."
+        None, help="CSV file to write: mean and standard deviation of every cell."
     ),
     storage: StorageOption = DEFAULT_URL,
     as_json: JsonOption = False,

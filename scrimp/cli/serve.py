@@ -50,7 +50,6 @@ REMEDY = "make one with `openssl rand -hex 24`, or give none to have one generat
 def dashboard_command(  # noqa: PLR0913 - the options of a command
     storage: list[str] | None = Option(
         None,
-        "--storage",
         metavar="URL",
         help=f"URL of a storage; repeat for several.  [env var: SCRIMP_STORAGE; default: "
         f"{DEFAULT_URL}]",
@@ -270,7 +269,10 @@ def serve_command(  # noqa: PLR0913 - each is an option of the command
         echo(f"serving {places[0].url} at {address}; Ctrl-C stops the server")
         if scheme == "http" and not is_loopback(host):
             echo("tokens travel unencrypted: use --certificate and --key, or a proxy", err=True)
-        _write_audit(audit)
+        log = logging.getLogger("scrimp.audit")
+        log.addHandler(logging.StreamHandler() if audit is None else logging.FileHandler(audit))
+        log.setLevel(logging.INFO)
+        log.propagate = False
         from scrimp.service.server import create_service, serve_studies
 
         serve_studies(create_service(places, file), listening, certificate, key)
@@ -286,23 +288,14 @@ def _begin_demo(url: str) -> None:
         study.tell(trial, (y - 0.129 * x**2 + 1.592 * x - 6) ** 2 + abs(x))
 
 
-def _write_audit(path: Path | None) -> None:
-    """Send the audit log to a file, or to standard error."""
-    log = logging.getLogger("scrimp.audit")
-    log.addHandler(logging.StreamHandler() if path is None else logging.FileHandler(path))
-    log.setLevel(logging.INFO)
-    log.propagate = False
-
-
 token_app = typer.Typer(help="Make, list and revoke tokens of a server.", no_args_is_help=True)
 
 
 @token_app.command("new")
 def new_command(
-    role: Annotated[
-        Literal["read", "work", "own"],
-        Option(help="Rights: see studies, take part in them, or also change them."),
-    ],
+    role: Literal["read", "work", "own"] = Option(
+        help="Rights: see studies, take part in them, or also change them."
+    ),
     study: str = Option("", metavar="PREFIX", help="Only studies whose names begin with this."),
     name: str = Option("", help="Name of its holder, for logs."),
     tokens: TokensOption = None,
@@ -344,8 +337,7 @@ def list_command(tokens: TokensOption = None, as_json: JsonOption = False) -> No
 
 @token_app.command("revoke")
 def revoke_command(
-    number: Annotated[str, Argument(metavar="ID", help="Id of the token.")],
-    tokens: TokensOption = None,
+    number: str = Argument(metavar="ID", help="Id of the token."), tokens: TokensOption = None
 ) -> None:
     """Revoke a token: servers refuse it at once.
 

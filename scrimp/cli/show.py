@@ -9,7 +9,6 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Annotated
 
 import typer
 from typer import Argument, Option
@@ -297,11 +296,8 @@ def replay_command(
 
 def predict_command(
     study: StudyArgument,
-    params: Annotated[
-        list[str],
-        Option("--params", metavar="JSON", help="A configuration as JSON; repeat for several."),
-    ],
-    at: float | None = Option(None, "--at", help="Training budget; by default the full one."),
+    params: list[str] = Option(metavar="JSON", help="A configuration as JSON; repeat for several."),
+    at: float | None = Option(None, help="Training budget; by default the full one."),
     storage: StorageOption = DEFAULT_URL,
     plugin: PluginOption = None,
     as_json: JsonOption = False,
@@ -341,7 +337,7 @@ def _config(text: str) -> Config:
 
 def verdict_command(
     study: StudyArgument,
-    level: float = Option(0.95, "--level", help="Probability at which a comparison is settled."),
+    level: float = Option(0.95, help="Probability at which a comparison is settled."),
     storage: StorageOption = DEFAULT_URL,
     plugin: PluginOption = None,
     as_json: JsonOption = False,
