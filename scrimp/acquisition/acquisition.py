@@ -342,8 +342,7 @@ def log_softplus(s: Array) -> Array:
 
 def log_softplus_slope(s: Array) -> Array:
     """The derivative of `log_softplus`, sigmoid(s) / softplus(s), in logarithms so that both ends stay exact."""
-    slope: Array = np.exp(-np.logaddexp(0.0, -s) - log_softplus(s))
-    return slope
+    return np.exp(-np.logaddexp(0.0, -s) - log_softplus(s))
 
 
 @dataclass(frozen=True)

@@ -122,8 +122,7 @@ class Domain:
     def snap(self, x: Array) -> Array:
         """Return the legal rows nearest to x (m, d), column by column, or the nearest rows of the pool."""
         if self.pool is not None:
-            nearest: Array = self.pool[_nearest(x, self.pool)]
-            return nearest
+            return self.pool[_nearest(x, self.pool)]
         x = np.clip(x, 0.0, 1.0)
         for j, column in enumerate(self.columns):
             if column.values is not None:

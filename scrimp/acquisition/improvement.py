@@ -177,8 +177,7 @@ def _density(z: Array) -> Array:
 def _tail_series(z: Array) -> Array:
     """z^2 (1 + z r(z)) for z < -50: 1 - 3/z^2 + 15/z^4 - 105/z^6 + 945/z^8."""
     inverse = 1.0 / (z * z)
-    value: Array = 1.0 - inverse * (3.0 - inverse * (15.0 - inverse * (105.0 - inverse * 945.0)))
-    return value
+    return 1.0 - inverse * (3.0 - inverse * (15.0 - inverse * (105.0 - inverse * 945.0)))
 
 
 def growing_kappa(count: int, dimension: int, delta: float = 0.1, divisor: float = 5.0) -> float:

@@ -93,8 +93,7 @@ def decay(
 def decay_slope(rho: Array, shape: float, rate: float) -> Array:
     """d kappa / d rho."""
     grown = rho * (rate / shape)
-    slope: Array = -rate * np.exp(-(shape + 1.0) * np.log1p(grown))
-    return slope
+    return -rate * np.exp(-(shape + 1.0) * np.log1p(grown))
 
 
 def decay_curve(

@@ -434,8 +434,7 @@ def front_rows(models: Models, most: int) -> Array:
         rows = rows[models.feasible]
     losses = models.losses[rows]
     losses = np.where(np.isfinite(losses), losses, np.inf)
-    best: Array = models.evaluated[rows[lonely_rows(losses, most)]]
-    return best
+    return models.evaluated[rows[lonely_rows(losses, most)]]
 
 
 def lonely_rows(losses: Array, most: int) -> NDArray[np.intp]:

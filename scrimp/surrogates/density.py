@@ -267,8 +267,7 @@ def _truncated_gaussians(centres: Array, widths: Array, chances: Array) -> Array
     distribution where the centre is NaN."""
     low, high = ndtr(-centres / widths), ndtr((1.0 - centres) / widths)
     gaussian = np.clip(centres + widths * ndtri(low + chances * (high - low)), 0.0, 1.0)
-    draws: Array = np.where(np.isnan(centres), chances, gaussian)
-    return draws
+    return np.where(np.isnan(centres), chances, gaussian)
 
 
 def _choices(column: Column, centres: Array, share: Array, chances: Array) -> Array:
@@ -276,5 +275,4 @@ def _choices(column: Column, centres: Array, share: Array, chances: Array) -> Ar
     all choices, by two ``chances`` (2, n)."""
     values = np.asarray(column.values)
     any_choice = values[np.minimum((chances[0] * len(values)).astype(int), len(values) - 1)]
-    drawn: Array = np.where(np.isnan(centres) | (chances[1] < share), any_choice, centres)
-    return drawn
+    return np.where(np.isnan(centres) | (chances[1] < share), any_choice, centres)
