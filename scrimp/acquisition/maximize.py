@@ -249,10 +249,7 @@ class _Climb:
     young: Mask  # (r,)
 
     def of(self, kept: Mask) -> "_Climb":
-        parts = {}
-        for name, part in vars(self).items():
-            parts[name] = part[kept]
-        return _Climb(**parts)
+        return _Climb(**{name: part[kept] for name, part in vars(self).items()})
 
 
 def _propose(climb: _Climb, scales: Array, longest: float) -> Array:

@@ -17,7 +17,7 @@ Tiao, Klein, Archambeau, Seeger, Model-based Asynchronous Hyperparameter and Neu
 Search, 2020. Swersky, Snoek, Adams, Freeze-Thaw Bayesian Optimization, 2014.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -32,15 +32,15 @@ from scrimp.gp.process import CrossPullback, MeanAndKernel, Prior, PriorPullback
 from scrimp.gp.stationary import Matern52, kernel_by_name
 from scrimp.gp.warping import Warped
 
-RESOURCE_KERNELS = (
-    "exp-decay-sum",
-    "exp-decay-combined",
-    "exp-decay-delta1",
-    "freeze-thaw",
-    "matern52",
-    "matern52-res-warp",
-    "cross-validation",
-)
+DECAYS: Mapping[str, tuple[float | None, bool]] = {
+    "exp-decay-sum": (0.0, False),
+    "exp-decay-combined": (None, False),
+    "exp-decay-delta1": (1.0, False),
+    "freeze-thaw": (0.0, True),
+}
+"""The share d of each `DecayPrior`, None for a learned one, and whether each curve is separate."""
+
+RESOURCE_KERNELS = (*DECAYS, "matern52", "matern52-res-warp", "cross-validation")
 
 
 def budget_prior(
@@ -60,15 +60,9 @@ def budget_prior(
     own = tuple(range(width))
     # Warping leaves categorical columns as they are.
     fixed = Column((0.0,), ordered=False)
+    if name in DECAYS:
+        return DecayPrior(config_kernel(kernel, columns, warped), *DECAYS[name])
     match name:
-        case "exp-decay-sum":
-            return DecayPrior(config_kernel(kernel, columns, warped), share=0.0)
-        case "exp-decay-combined":
-            return DecayPrior(config_kernel(kernel, columns, warped))
-        case "exp-decay-delta1":
-            return DecayPrior(config_kernel(kernel, columns, warped), share=1.0)
-        case "freeze-thaw":
-            return DecayPrior(config_kernel(kernel, columns, warped), share=0.0, separate=True)
         case "matern52":
             both = kernel_by_name(kernel, (*columns, Column()))
             return MeanAndKernel(Warped(both, (*columns, fixed)) if warped else both)

@@ -46,7 +46,12 @@ def cholesky_in_place(matrix: Array, scale: float | None = None) -> Array:
     # LAPACK does not report NaN or infinity; both reach the diagonal of their row.
     if info != 0 or not np.isfinite(factor.diagonal().sum()):
         factor = _with_jitter(factor, diagonal, float(diagonal.mean()) if scale is None else scale)
-    return _clear_upper(factor)
+    # In blocks, so that small matrices cost one call.
+    for start in range(0, len(factor), 64):
+        block = slice(start, start + 64)
+        factor[:start, block] = 0.0
+        factor[block, block] = np.tril(factor[block, block])
+    return np.asarray(factor)
 
 
 def _with_jitter(matrix: Array, diagonal: Array, scale: float) -> Array:
@@ -67,16 +72,6 @@ def _with_jitter(matrix: Array, diagonal: Array, scale: float) -> Array:
         f" {RELATIVE_JITTERS[-1]:g} x its scale ({scale:.3g}) added to the diagonal; the kernel is not a valid"
         " covariance, or its scale overflowed: check the kernel's formula and bounds"
     )
-
-
-def _clear_upper(factor: Array) -> Array:
-    """Set entries above the diagonal to zero, in blocks, so that small matrices cost one call."""
-    size = len(factor)
-    for start in range(0, size, 64):
-        stop = min(start + 64, size)
-        factor[:start, start:stop] = 0.0
-        factor[start:stop, start:stop] = np.tril(factor[start:stop, start:stop])
-    return factor
 
 
 def log_determinant(factor: Array) -> float:

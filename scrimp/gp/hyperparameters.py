@@ -69,9 +69,10 @@ class Normal(Density):
 @dataclass(frozen=True)
 class LogNormal(Density):
     """log v ~ Normal(mu, sigma): p(v) = exp(-(log v - mu)^2 / (2 sigma^2)) / (v sigma sqrt(2 pi)),
-    mode exp(mu - sigma^2)."""
+    mode exp(mu - sigma^2). ``mu`` is one number for all values, or one for each; their mean has the
+    mode then."""
 
-    mu: float
+    mu: float | tuple[float, ...]
     sigma: float
 
     def log_density_and_gradient(self, value: Array) -> tuple[Array, Array]:
@@ -83,28 +84,7 @@ class LogNormal(Density):
 
     @property
     def mode(self) -> float:
-        return math.exp(self.mu - self.sigma**2)
-
-    def sample(self, size: int, rng: np.random.Generator) -> Array:
-        return rng.lognormal(self.mu, self.sigma, size)
-
-
-@dataclass(frozen=True)
-class LogNormals(Density):
-    """Independent log-normal densities of several values: one ``mu`` each, one ``sigma`` for all."""
-
-    mu: tuple[float, ...]
-    sigma: float
-
-    def log_density_and_gradient(self, value: Array) -> tuple[Array, Array]:
-        centres = np.array(self.mu)
-        medians = np.exp(centres)
-        density, slope = LogNormal(0.0, self.sigma).log_density_and_gradient(value / medians)
-        return np.asarray(density - centres), np.asarray(slope / medians)
-
-    @property
-    def mode(self) -> float:
-        return LogNormal(float(np.mean(self.mu)), self.sigma).mode
+        return math.exp(float(np.mean(self.mu)) - self.sigma**2)
 
     def sample(self, size: int, rng: np.random.Generator) -> Array:
         return rng.lognormal(self.mu, self.sigma, size)

@@ -29,14 +29,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import attrgetter
 from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.gp.columns import Column, Features
-from scrimp.gp.hyperparameters import Hyperparameter, LogNormal, LogNormals
+from scrimp.gp.hyperparameters import Hyperparameter, LogNormal
 from scrimp.gp.kernel import Array, Kernel, Pullback, PullbackPair, Scaled, with_fields
 from scrimp.plugins.catalog import Catalog
 
@@ -48,10 +47,10 @@ def length_scale_parameter(columns: Sequence[Column], ard: bool = True) -> Hyper
     """l_k ~ LogNormal(mu, sqrt 3), mu = sqrt 2 + log(d) / 2: like distances in a cube, length-scales
     grow with sqrt d. A column with a ``scale`` of its own is centred there instead."""
     mu, sigma = math.sqrt(2.0) + 0.5 * math.log(max(len(columns), 1)), math.sqrt(3.0)
-    density: LogNormal | LogNormals = LogNormal(mu, sigma)
-    if ard and set(map(attrgetter("scale"), columns)) - {None}:
-        centres = [mu if column.scale is None else math.log(column.scale) for column in columns]
-        density = LogNormals(tuple(centres), sigma)
+    density = LogNormal(mu, sigma)
+    if ard and any(column.scale is not None for column in columns):
+        centres = (mu if column.scale is None else math.log(column.scale) for column in columns)
+        density = LogNormal(tuple(centres), sigma)
     size = len(columns) if ard else 1
     return Hyperparameter("length_scale", density, bounds=LENGTH_SCALE_BOUNDS, size=size)
 

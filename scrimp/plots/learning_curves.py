@@ -5,7 +5,6 @@ over time, and `metrics`, one panel per reported metric.
     scrimp.plots.curves(study, trials=[3, 17])
 """
 
-from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -258,20 +257,18 @@ def rung_counts(history: History) -> list[dict[str, float]]:
 
 def _rung_counts(history: History) -> list[dict[str, float]]:
     levels = sorted({event.budget for event in history.events if isinstance(event, BudgetGranted)})
-    reached = dict.fromkeys(levels, 0)
-    here: dict[float, dict[str, int]] = {level: defaultdict(int) for level in levels}
+    rows = {
+        level: {"budget": level, "reached": 0, **dict.fromkeys(STATUSES, 0)} for level in levels
+    }
     for trial in history.trials:
         passed = [level for level in levels if trial.budget >= level]
         for level in passed:
-            reached[level] += 1
-        if trial.status == "running" and trial.granted in here:
-            here[trial.granted]["running"] += 1
+            rows[level]["reached"] += 1
+        if trial.status == "running" and trial.granted in rows:
+            rows[trial.granted]["running"] += 1
         elif passed and trial.status != "running":
-            here[passed[-1]][trial.status] += 1
-    return [
-        {"budget": level, "reached": reached[level], **dict.fromkeys(STATUSES, 0), **here[level]}
-        for level in levels
-    ]
+            rows[passed[-1]][trial.status] += 1
+    return list(rows.values())
 
 
 MAX_METRIC_LINES = 24
@@ -357,19 +354,16 @@ def check_metric(history: History, metric: str | None) -> str:
     return history.problem.metric if metric is None else metric
 
 
-def metric_limits(rule: Constraint | None) -> list[float]:
-    """Return the limits of the metric's constraint: none, one, or two for an `Equals`."""
-    if rule is None:
-        return []
-    if isinstance(rule, AtMost | AtLeast):
-        return [rule.limit]
-    return [rule.value - rule.tolerance, rule.value + rule.tolerance]
-
-
 def add_limits(picture: Figure, rule: Constraint | None, **where: int) -> list[float]:
-    """Draw the limits of a constraint as dashed lines and return them."""
-    limits, line = metric_limits(rule), {"color": style.FAILED, "dash": "dash", "width": 1.5}
+    """Draw the limits of a metric's constraint as dashed lines and return them: none, one, or two
+    for an `Equals`."""
+    limits: list[float] = []
+    if isinstance(rule, AtMost | AtLeast):
+        limits = [rule.limit]
+    elif rule is not None:
+        limits = [rule.value - rule.tolerance, rule.value + rule.tolerance]
     for limit in limits:
+        line = {"color": style.FAILED, "dash": "dash", "width": 1.5}
         picture.add_hline(y=limit, line=line, **where)
     return limits
 

@@ -8,7 +8,8 @@ in texts. Axes ignore outliers, so that diverged runs do not flatten the rest.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
 from heapq import nsmallest
 from html import escape
 from typing import TypeVar
@@ -19,7 +20,6 @@ from plotly.subplots import make_subplots
 
 from scrimp.errors import StudyError
 from scrimp.json_values import Scalar
-from scrimp.plots.retyped_axes import RetypedAxes
 from scrimp.space.parameter import Float, Int
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
@@ -104,18 +104,16 @@ def sampled_trials(
     if len(trials) <= most:
         return list(trials)
     problem, metric = history.problem, metric or history.problem.metric
-    sign = metric_sign(problem, metric)
-    place = trial_ranks(history) if metric == problem.metric else {}
-
-    def rank(trial: Trial) -> float:
-        if metric == problem.metric:
-            return place.get(trial.id, math.inf)
-        value = last_value(problem, trial, metric)
-        return math.inf if value is None else sign * value
-
-    best = {trial.id for trial in nsmallest(min(ALWAYS_SHOWN, most // 2), trials, key=rank)}
-    rest = thinned_items([trial for trial in trials if trial.id not in best], most - len(best))
-    kept = best | {trial.id for trial in rest}
+    rank = trial_ranks(history)
+    if metric != problem.metric:
+        sign = metric_sign(problem, metric)
+        values = ((trial.id, last_value(problem, trial, metric)) for trial in trials)
+        rank = {number: sign * value for number, value in values if value is not None}
+    numbers = [trial.id for trial in trials]
+    count = min(ALWAYS_SHOWN, most // 2)
+    best = {*nsmallest(count, numbers, key=lambda number: rank.get(number, math.inf))}
+    rest = [number for number in numbers if number not in best]
+    kept = best | {*thinned_items(rest, most - len(best))}
     return [trial for trial in trials if trial.id in kept]
 
 
@@ -128,6 +126,35 @@ def fitting_trials(history: History, trials: Sequence[Trial]) -> list[Trial]:
 def shown_trials(history: History, trials: Sequence[Trial], most: int, metric: str) -> list[Trial]:
     """Return the `sampled_trials` that fit the space."""
     return fitting_trials(history, sampled_trials(history, trials, most, metric))
+
+
+def _forgetting(update: Callable[..., Figure]) -> Callable[..., Figure]:
+    """Return Plotly's method, which then drops a range whose axis got another type alone."""
+
+    @wraps(update)
+    def updated(own: Figure, *given: object, **changes: object) -> Figure:
+        names = [name for name in own.layout if name[1:5] == "axis"]
+        before = {name: (own.layout[name].type, own.layout[name].range) for name in names}
+        update(own, *given, **changes)
+        for name, (kind, ends) in before.items():
+            axis = own.layout[name]
+            if ends is not None and ends == axis.range and (axis.type == "log") != (kind == "log"):
+                axis.range = None
+        return own
+
+    return updated
+
+
+class RetypedAxes(Figure):  # type: ignore[misc]
+    """A figure that forgets the range of an axis with the type of that axis: Plotly reads the range of
+    a logarithmic axis as powers of ten, so one of a linear axis would leave nothing to see.
+
+        curves(study).update_yaxes(type="log")
+    """
+
+    update_xaxes = _forgetting(Figure.update_xaxes)
+    update_yaxes = _forgetting(Figure.update_yaxes)
+    update_layout = _forgetting(Figure.update_layout)
 
 
 def figure(figure: Figure, title: str, alternative: str) -> Figure:
@@ -449,27 +476,22 @@ def value_axis(
 ) -> tuple[dict[str, str | list[float]], str]:
     """Return the settings of a value axis, and a sentence about points outside it (or ''). Values
     that are ``kept`` always lie on the axis."""
-    if log and not any(value > 0 for value in values):
-        log = False
+    log = log and any(value > 0 for value in values)
     settings: dict[str, str | list[float]] = {"type": "log"} if log else {}
     span = value_span(values, sign, log, worth)
-    hidden = sum(value <= 0 for value in values) if log else 0
+    shown = [math.log10(v) if log else v for v in values if v > 0 or not log]
+    hidden = len(values) - len(shown)
     if span is not None:
         ends = [math.log10(value) if log else value for value in kept if value > 0 or not log]
         low, high = min([span[0], *ends]), max([span[1], *ends])
         margin = AXIS_MARGIN * (high - low)
         low -= margin if low < span[0] else 0.0
         high += margin if high > span[1] else 0.0
-        shown = [math.log10(v) if log else v for v in values if v > 0 or not log]
-        beyond = sum(not low <= value <= high for value in shown)
-        if beyond:
-            return {**settings, "range": [low, high]}, _outside(beyond + hidden)
-    return settings, _outside(hidden)
-
-
-def _outside(count: int) -> str:
-    points = "point is" if count == 1 else "points are"
-    return f" {count} {points} outside the range shown; double-click to see all." if count else ""
+        if beyond := sum(not low <= value <= high for value in shown):
+            settings["range"], hidden = [low, high], hidden + beyond
+    points = "1 point is" if hidden == 1 else f"{hidden} points are"
+    outside = f" {points} outside the range shown; double-click to see all."
+    return settings, outside if hidden else ""
 
 
 MAX_OWN_COLOURS = 7
@@ -511,8 +533,7 @@ def line_colours(history: History, chosen: Sequence[Trial]) -> dict[int, str]:
     colours = {trial.id: shade(place.get(trial.id)) for trial in chosen}
     if len(chosen) <= MAX_OWN_COLOURS:
         others = [trial.id for trial in chosen if place.get(trial.id) != 0.0]
-        free = [colour for colour in SERIES if colour != ACCENT]
-        colours |= dict(zip(others, free, strict=False))
+        colours |= dict(zip(others, SERIES, strict=False))
     return colours
 
 

@@ -63,23 +63,17 @@ class Space(Mapping[str, Parameter]):
                 "the space has no parameters; give at least one, such as lr=scrimp.Float(1e-5,"
                 " 1e-1, log=True)"
             )
-        self._parameters = {name: as_parameter(name, value) for name, value in both.items()}
-        self._conditions = Conditions.of(self._parameters)
+        self.parameters: Mapping[str, Parameter] = {
+            name: as_parameter(name, value) for name, value in both.items()
+        }
+        """Names to parameters, in the order of declaration. Do not change it."""
+        self.conditions = Conditions.of(self.parameters)
+        """The conditions under which parameters exist."""
 
     @staticmethod
     def of(settings: type) -> "Space":
         """Return the space of the annotated fields of a dataclass or a pydantic model."""
         return Space(parameters_of(settings))
-
-    @property
-    def parameters(self) -> Mapping[str, Parameter]:
-        """Names to parameters, in the order of declaration. Do not change it."""
-        return self._parameters
-
-    @property
-    def conditions(self) -> Conditions:
-        """The conditions under which parameters exist."""
-        return self._conditions
 
     @cached_property
     def searched(self) -> tuple[str, ...]:
@@ -92,18 +86,18 @@ class Space(Mapping[str, Parameter]):
         return {name: item.default for name, item in self.items() if item.default is not None}
 
     def __getitem__(self, name: str) -> Parameter:
-        return self._parameters[name]
+        return self.parameters[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._parameters)
+        return iter(self.parameters)
 
     def __len__(self) -> int:
-        return len(self._parameters)
+        return len(self.parameters)
 
     def __repr__(self) -> str:
         if all(name.isidentifier() for name in self):
             return f"Space({', '.join(f'{name}={item!r}' for name, item in self.items())})"
-        return f"Space({self._parameters!r})"
+        return f"Space({self.parameters!r})"
 
     def _repr_html_(self) -> str:
         """The parameters as a table, for notebooks."""
@@ -131,18 +125,18 @@ class Space(Mapping[str, Parameter]):
                 f"the configuration is {config!r}; it must map parameter names to values"
             )
         for name in config:
-            if name not in self._parameters:
+            if name not in self.parameters:
                 raise ConfigError(
                     f"parameter {name!r} with value {config[name]!r} is not in the"
-                    f" space{nearest(name, self._parameters)}"
+                    f" space{nearest(name, self.parameters)}"
                 )
         known: Config = {}
-        for name in self._conditions.order:
-            if not self._conditions.exists(name, known):
+        for name in self.conditions.order:
+            if not self.conditions.exists(name, known):
                 if name in config:
-                    raise ConfigError(self._conditions.surplus(name, config[name], known))
+                    raise ConfigError(self.conditions.surplus(name, config[name], known))
                 continue
-            parameter = self._parameters[name]
+            parameter = self.parameters[name]
             if name in config:
                 known[name] = parameter.validate(name, config[name])
             elif isinstance(parameter, Constant):
@@ -154,7 +148,7 @@ class Space(Mapping[str, Parameter]):
                     f"parameter {name!r} is missing and has no default; it must be given:"
                     f" {parameter!r}"
                 )
-        return {name: known[name] for name in self._parameters if name in known}
+        return {name: known[name] for name in self.parameters if name in known}
 
     def contains(self, config: Mapping[str, Json]) -> bool:
         """True if `validate` accepts ``config``."""
@@ -168,17 +162,17 @@ class Space(Mapping[str, Parameter]):
     def active(self, config: Mapping[str, Json]) -> tuple[str, ...]:
         """Return the parameters that exist given ``config``, in the order of declaration."""
         known: Config = {}
-        for name in self._conditions.order:
-            if self._conditions.exists(name, known):
-                parameter = self._parameters[name]
+        for name in self.conditions.order:
+            if self.conditions.exists(name, known):
+                parameter = self.parameters[name]
                 fallback = parameter.value if isinstance(parameter, Constant) else parameter.default
                 known[name] = config.get(name, fallback)
-        return tuple(name for name in self._parameters if name in known)
+        return tuple(name for name in self.parameters if name in known)
 
     def key(self, config: Mapping[str, object]) -> tuple[object, ...]:
         """Return a hashable key of a valid configuration; equal configurations have equal keys."""
         if not self._ambiguous:
-            return tuple(map(config.get, self._parameters))
+            return tuple(map(config.get, self.parameters))
         return tuple(identity(config[name]) if name in config else None for name in self)
 
     @cached_property
@@ -204,35 +198,35 @@ class Space(Mapping[str, Parameter]):
         }
         needs: dict[str, Identities] = {}
         for name in config:
-            for ancestor, values in self._conditions.implied.get(name, {}).items():
+            for ancestor, values in self.conditions.implied.get(name, {}).items():
                 needs[ancestor] = needs.get(ancestor, values) & values
-        for name in self._conditions.order:
-            if name not in given and self._conditions.exists(name, given):
+        for name in self.conditions.order:
+            if name not in given and self.conditions.exists(name, given):
                 given[name] = draw_allowed(self[name], needs.get(name), rng)
         return self.validate(given)
 
     @cached_property
     def size(self) -> float:
         """The number of configurations; infinite if a parameter is continuous."""
-        return self._conditions.count(self._parameters)
+        return self.conditions.count(self.parameters)
 
     def to_units(self, configs: Sequence[Mapping[str, Scalar]]) -> NDArray[np.float64]:
         """Return the places (n, d) of valid configurations in the unit cube; parameters that do not
         exist are at 0.5."""
         units = np.full((len(configs), len(self.searched)), 0.5)
         for column, name in enumerate(self.searched):
-            if name in self._conditions.allowed:
+            if name in self.conditions.allowed:
                 rows = [row for row, config in enumerate(configs) if name in config]
                 values = [configs[row][name] for row in rows]
-                units[rows, column] = self._parameters[name].to_units(values)
+                units[rows, column] = self.parameters[name].to_units(values)
             else:
                 values = [config[name] for config in configs]
-                units[:, column] = self._parameters[name].to_units(values)
+                units[:, column] = self.parameters[name].to_units(values)
         return units
 
     def from_units(self, units: NDArray[np.float64]) -> list[Config]:
         """Return the configurations at places (n, d) of the unit cube; places outside are clipped."""
-        names, (even, axes, low, high) = self._parameters, self._even
+        names, (even, axes, low, high) = self.parameters, self._even
         places = units[:, axes]
         together = bounded(low + places * (high - low), places, low, high)
         found = dict(zip(even, together.T.tolist(), strict=True))
@@ -243,9 +237,9 @@ class Space(Mapping[str, Parameter]):
             for name, parameter in names.items()
         ]
         full = [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-        for config in full if self._conditions.allowed else ():
-            for name in self._conditions.order:
-                if name in self._conditions.allowed and not self._conditions.exists(name, config):
+        for config in full if self.conditions.allowed else ():
+            for name in self.conditions.order:
+                if name in self.conditions.allowed and not self.conditions.exists(name, config):
                     del config[name]
         return full
 
@@ -314,12 +308,8 @@ class Pool(Space):
         if not members:
             raise SpaceError("the pool has no configurations; it must have at least one")
         self._rows = rows
-        self._members = tuple(members)
-
-    @property
-    def configs(self) -> tuple[Config, ...]:
+        self.configs = tuple(members)
         """The members, in the order given."""
-        return self._members
 
     def index(self, config: Mapping[str, Json]) -> int:
         """Return the row of ``config`` in `configs`; raise `ConfigError` if it is not a member."""
@@ -327,24 +317,24 @@ class Pool(Space):
         row = self._rows.get(self.key(normal))
         if row is None:
             raise ConfigError(
-                f"the configuration {normal!r} is not in the pool of {len(self._members)}; only its"
+                f"the configuration {normal!r} is not in the pool of {len(self.configs)}; only its"
                 " members may be tried"
             )
         return row
 
     def validate(self, config: Mapping[str, Json]) -> Config:
         """Return ``config`` as a member; raise `ConfigError` if it is not one."""
-        return dict(self._members[self.index(config)])
+        return dict(self.configs[self.index(config)])
 
     def sample(self, count: int, rng: np.random.Generator) -> list[Config]:
         """Draw ``count`` different members."""
-        if count > len(self._members):
+        if count > len(self.configs):
             raise ConfigError(
-                f"{count} configurations requested of a pool of {len(self._members)}; draws are"
+                f"{count} configurations requested of a pool of {len(self.configs)}; draws are"
                 " without replacement"
             )
-        rows = rng.choice(len(self._members), count, replace=False)
-        return [dict(self._members[row]) for row in rows]
+        rows = rng.choice(len(self.configs), count, replace=False)
+        return [dict(self.configs[row]) for row in rows]
 
     def complete(self, config: Mapping[str, Json], rng: np.random.Generator) -> Config:
         """Draw a member that agrees with a partial configuration; raise `ConfigError` if none does."""
@@ -353,7 +343,7 @@ class Pool(Space):
             for name, value in config.items()
             if name in self
         }
-        fitting = [m for m in self._members if given <= {(n, identity(v)) for n, v in m.items()}]
+        fitting = [m for m in self.configs if given <= {(n, identity(v)) for n, v in m.items()}]
         if not fitting or len(given) < len(config):
             # Raises the right error.
             return self.validate(config)
@@ -362,12 +352,12 @@ class Pool(Space):
     @property
     def size(self) -> float:
         """The number of members."""
-        return len(self._members)
+        return len(self.configs)
 
     @cached_property
     def units(self) -> NDArray[np.float64]:
         """The members in the unit cube (n, d)."""
-        return self.to_units(self._members)
+        return self.to_units(self.configs)
 
     def nearest(
         self, units: NDArray[np.float64], rows: NDArray[np.int64] | None = None
@@ -381,14 +371,14 @@ class Pool(Space):
 
     def from_units(self, units: NDArray[np.float64]) -> list[Config]:
         """Return the members nearest to places (m, d) of the unit cube."""
-        return [dict(self._members[row]) for row in self.nearest(units)]
+        return [dict(self.configs[row]) for row in self.nearest(units)]
 
     def to_json(self) -> dict[str, Json]:
         """Return a plain JSON form; `Space.from_json` restores it."""
-        return {**super().to_json(), "pool": [dict(config) for config in self._members]}
+        return {**super().to_json(), "pool": [dict(config) for config in self.configs]}
 
     def __repr__(self) -> str:
-        return f"Pool({super().__repr__()}, {len(self._members)} configurations)"
+        return f"Pool({super().__repr__()}, {len(self.configs)} configurations)"
 
 
 def nearest_rows(

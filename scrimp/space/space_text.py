@@ -23,14 +23,7 @@ _NAME = r"[A-Za-z_][\w.-]*"
 _PARAMETER = re.compile(
     rf"""\s*(?P<name>{_NAME})\s*=\s*(?:(?P<kind>[A-Za-z]\w*)\((?P<inside>[^()]*)\)|(?P<constant>[^\s;()]+))\s*(?:;|$|(?=\s))"""
 )
-_KINDS = {
-    "float": "float",
-    "int": "int",
-    "ordinal": "ordinal",
-    "categorical": "categorical",
-    "choice": "categorical",
-    "constant": "constant",
-}
+_KINDS = ("float", "int", "ordinal", "categorical", "choice", "constant")
 _LISTS = {"ordinal": "values", "categorical": "choices"}
 _EXAMPLE = 'write "lr=float(1e-5,1e-1,log)" or "optimizer=categorical(adamw,sgd)"'
 
@@ -59,11 +52,12 @@ def read_space_text(texts: Sequence[str]) -> dict[str, Json]:
 
 def _record(match: re.Match[str]) -> dict[str, Json]:
     """Return the record of one parameter with its kind and settings."""
-    name, kind = match["name"], _KINDS.get(match["kind"].lower())
-    if kind is None:
+    name, kind = match["name"], match["kind"].lower()
+    if kind not in _KINDS:
         raise SpaceError(
             f"parameter {name!r} is a {match['kind']!r}; it must be one of {', '.join(_KINDS)}"
         )
+    kind = "categorical" if kind == "choice" else kind
     record: dict[str, Json] = {"type": kind}
     values = []
     # Split at commas outside quotes.

@@ -188,23 +188,12 @@ def register_curve_model(name: str, factory: CurveModelFactory) -> None:
     rungs; targets come standardised.
     """
 
-    _MODELS.add(name, _Registered(factory))
-
-
-@dataclass(frozen=True)
-class _Registered:
-    """A model that an extension registered."""
-
-    factory: CurveModelFactory
-
-    def __call__(
-        self,
-        settings: object,
-        columns: Sequence[Column],
-        levels: tuple[float, ...],
-        search: object,
+    def registered(
+        settings: object, columns: Sequence[Column], levels: tuple[float, ...], search: object
     ) -> Surrogate:
-        return self.factory(columns, tuple(level / levels[-1] for level in levels))
+        return factory(columns, tuple(level / levels[-1] for level in levels))
+
+    _MODELS.add(name, registered)
 
 
 def _built_in(

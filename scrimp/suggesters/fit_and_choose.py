@@ -254,11 +254,10 @@ def fit_or_restore(
             # The space or the method has changed since.
             recorded = None
     fitted = model.fit(data, rng, None if recorded is None else recorded.state)
-    noted: list[float | None] = fitted.length_scales[: data.x.shape[1]].tolist()
-    for column, scale in enumerate(noted):
-        # JSON has no NaN, which stands for a column without a length-scale.
-        noted[column] = scale if scale is not None and math.isfinite(scale) else None
-    return fitted, Fit(seen, fitted.state, tuple(noted))
+    scales = fitted.length_scales[: data.x.shape[1]].tolist()
+    # JSON has no NaN, which stands for a column without a length-scale.
+    noted = tuple(scale if math.isfinite(scale) else None for scale in scales)
+    return fitted, Fit(seen, fitted.state, noted)
 
 
 def _subset(losses: Array, most: int, seed: int) -> NDArray[np.intp]:

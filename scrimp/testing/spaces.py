@@ -37,9 +37,7 @@ def parameters(draw: st.DrawFn, when: Mapping[str, list[Scalar]] | None = None) 
     if kind is Constant:
         return Constant(draw(scalars), when=when)
     if kind in (Ordinal, Categorical):
-        return kind(
-            _unlike(draw(st.lists(scalars, min_size=1, max_size=6))), when=when
-        )
+        return kind(_unlike(draw(st.lists(scalars, min_size=1, max_size=6))), when=when)
     if draw(st.booleans()):
         step = draw(st.sampled_from([1, 3, 8]))
         count = draw(st.integers(2, 12) | st.integers(10**3, 10**6))

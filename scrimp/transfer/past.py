@@ -400,7 +400,8 @@ class SourceModels:
         density = length_scale_parameter((Column(),) * logs.shape[1]).density
         assert isinstance(density, LogNormal)
         known = np.isfinite(logs)
-        centres = (np.where(known, logs, 0.0).sum(axis=0) + density.mu) / (known.sum(axis=0) + 1)
+        sums = np.where(known, logs, 0.0).sum(axis=0) + np.asarray(density.mu)
+        centres = sums / (known.sum(axis=0) + 1)
         return tuple(np.exp(centres).tolist())
 
 

@@ -7,7 +7,6 @@ from scrimp.gp.hyperparameters import (
     Gamma,
     Hyperparameter,
     LogNormal,
-    LogNormals,
     Normal,
     ParameterVector,
     Parametrised,
@@ -143,7 +142,7 @@ def test_names_must_differ(vector):
 
 
 def test_several_log_normals_have_centres_of_their_own():
-    density, values = LogNormals((0.5, -1.0, 2.0), 1.3), np.array([0.7, 2.0, 5.0])
+    density, values = LogNormal((0.5, -1.0, 2.0), 1.3), np.array([0.7, 2.0, 5.0])
     each = [LogNormal(mu, 1.3) for mu in density.mu]
     expected = [float(log_density(one, value)) for one, value in zip(each, values, strict=True)]
     found, gradient = density.log_density_and_gradient(values)

@@ -1,10 +1,11 @@
 """Every reported metric has a panel."""
 
 import pytest
+from plotly.graph_objects import Figure
 
 import scrimp
 from scrimp.errors import StudyError
-from scrimp.plots.learning_curves import check_metric, metric_limits, reported_metrics
+from scrimp.plots.learning_curves import add_limits, check_metric, reported_metrics
 
 
 def test_without_budgets_last_values_over_trials(whole: scrimp.Study) -> None:
@@ -29,5 +30,7 @@ def test_names_and_limits(whole: scrimp.Study) -> None:
     assert reported_metrics(whole.history) == ["score", "memory"]
     with pytest.raises(StudyError, match="there are score, memory"):
         check_metric(whole.history, "disk")
-    assert metric_limits(None) == [] and metric_limits(scrimp.AtLeast(2)) == [2]
-    assert metric_limits(scrimp.Equals(1.0, 0.25)) == [0.75, 1.25]
+    picture = Figure()
+    assert add_limits(picture, None) == [] and add_limits(picture, scrimp.AtLeast(2)) == [2]
+    assert add_limits(picture, scrimp.Equals(1.0, 0.25)) == [0.75, 1.25]
+    assert [line.y0 for line in picture.layout.shapes] == [2, 0.75, 1.25]

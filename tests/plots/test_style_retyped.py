@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 import scrimp
-from scrimp.plots.retyped_axes import RetypedAxes
+from scrimp.plots.style import RetypedAxes
 
 
 @pytest.fixture(scope="module")
