@@ -110,17 +110,15 @@ class SearchRows:
     told: int = 0
     repeats: bool = False
 
-    def untold(self, hidden: str) -> Evaluated:
-        """Return the rows that the study has not been told, without the parameter ``hidden``."""
+    def untold(self) -> Evaluated:
+        """Return the rows that the study has not been told."""
         assert self.evaluated is not None
         candidates, n_splits, out, more = self.evaluated
         rest = {key: values[self.told :] for key, values in (more or {}).items()}
-        params = _without(hidden, candidates[self.told :])
-        return params, n_splits, out[self.told * n_splits :], rest
+        return _shown(candidates[self.told :]), n_splits, out[self.told * n_splits :], rest
 
-    def joined(self, hidden: str) -> Evaluated:
-        """Return all rows for scikit-learn to format: earlier ones, those of this run, failed ones;
-        without the parameter ``hidden``."""
+    def joined(self) -> Evaluated:
+        """Return all rows for scikit-learn to format: earlier ones, those of this run, failed ones."""
         assert self.evaluated is not None
         candidates, n_splits, out, more = self.evaluated
         blank = blank_fold(out[0])
@@ -133,15 +131,16 @@ class SearchRows:
             rows += map(SearchRow, candidates, resources, fits)
         rows += [replace(row, fits=[blank] * n_splits) for row in self.failed]
         return (
-            _without(hidden, [row.params for row in rows]),
+            _shown([row.params for row in rows]),
             n_splits,
             [fit for row in rows for fit in row.fits],
             {"n_resources": [row.resources for row in rows]} if more else {},
         )
 
 
-def _without(hidden: str, params: Sequence[dict[str, object]]) -> list[dict[str, object]]:
-    return [{key: value for key, value in one.items() if key != hidden} for one in params]
+def _shown(params: Sequence[dict[str, object]]) -> list[dict[str, object]]:
+    """Return the parameters without the folder of a trial's states."""
+    return [{key: value for key, value in one.items() if key != STATES} for one in params]
 
 
 def blank_fold(fit: Fold) -> Fold:
@@ -219,27 +218,23 @@ class SearchTalk:
 
     def run(self, n_trials: int) -> None:
         """Ask, evaluate and tell until what ``n_trials`` full evaluations cost is spent."""
-        with tempfile.TemporaryDirectory(prefix="scrimp-folds-") as folder:
-            self.states = Path(folder)
-            self._run(n_trials)
-
-    def _run(self, n_trials: int) -> None:
         waiting = open_trials(self.study)
         self.rows.earlier += self._earlier()
-        budget = self.study.budget
-        full = 1.0 if budget is None else budget.maximum
-        spent = self._spent_before(full)
-        count = 1
-        while spent < n_trials * full - 1e-9:
-            room = math.ceil((n_trials * full - spent) / full)
-            batch = waiting or self.study.ask(min(count, room))
-            waiting = []
-            spent += sum(self._price(trial) for trial in batch)
-            for grant in sorted({trial.granted for trial in batch}):
-                self._evaluate_alike([trial for trial in batch if trial.granted == grant], grant)
-            count = max(1, joblib.effective_n_jobs(self.n_jobs) // self._fold_count())
-        if not self.results:
-            self._repeat_one()
+        full = 1.0 if self.study.budget is None else self.study.budget.maximum
+        spent, count = self._spent_before(full), 1
+        with tempfile.TemporaryDirectory(prefix="scrimp-folds-") as folder:
+            self.states = Path(folder)
+            while spent < n_trials * full - 1e-9:
+                room = math.ceil((n_trials * full - spent) / full)
+                batch = waiting or self.study.ask(min(count, room))
+                waiting = []
+                spent += sum(self._price(trial) for trial in batch)
+                for grant in sorted({trial.granted for trial in batch}):
+                    alike = [trial for trial in batch if trial.granted == grant]
+                    self._evaluate_alike(alike, grant)
+                count = max(1, joblib.effective_n_jobs(self.n_jobs) // self._fold_count())
+            if not self.results:
+                self._repeat_one()
         self.results.update(self.formatted())
 
     def _earlier(self) -> list[SearchRow]:
@@ -307,10 +302,8 @@ class SearchTalk:
 
     def _candidate(self, trial: Trial, grant: float) -> dict[str, object]:
         """Return the parameters for the estimator."""
-        params = objects_of(trial.config, self.labels)
-        if self.resource is None:
-            return params
-        return {**params, self.resource: int(grant)}
+        own = {} if self.resource is None else {self.resource: int(grant)}
+        return objects_of(trial.config, self.labels) | own
 
     def _tell(self, trial: Trial, place: int) -> None:
         """Tell the study one of the newest rows, with everything that a later run needs to show it."""
@@ -550,12 +543,12 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
         """Format only the newest rows during the search: formatting all of them after each evaluation
         would take time quadratic in their number."""
         self._rows.evaluated = candidate_params, n_splits, out, more_results
-        results: Results = super()._format_results(*self._rows.untold(hidden=STATES))
+        results: Results = super()._format_results(*self._rows.untold())
         return results
 
     def _formatted(self) -> Results:
         """Return ``cv_results_``: rows of earlier runs, then of this one, then failed ones."""
-        results: Results = super()._format_results(*self._rows.joined(hidden=STATES))
+        results: Results = super()._format_results(*self._rows.joined())
         return results
 
     @staticmethod

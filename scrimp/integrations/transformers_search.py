@@ -164,13 +164,9 @@ def _apply(trainer: "Trainer") -> None:
     trainer.create_accelerator_and_postprocess()
 
 
-def _register() -> None:
-    """Add a name to the trainer's backends, which are an enumeration."""
-    member = str.__new__(HPSearchBackend, NAME)
-    member._name_, member._value_ = NAME.upper(), NAME
-    refuse = HPSearchBackend._missing_
-    HPSearchBackend._missing_ = lambda value: member if value == NAME else refuse(value)
-    ALL_HYPERPARAMETER_SEARCH_BACKENDS[member] = ScrimpBackend
-
-
-_register()
+# The trainer's backends are an enumeration, which gets one more member.
+_member = str.__new__(HPSearchBackend, NAME)
+_member._name_, _member._value_ = NAME.upper(), NAME
+_refuse = HPSearchBackend._missing_
+HPSearchBackend._missing_ = lambda value: _member if value == NAME else _refuse(value)
+ALL_HYPERPARAMETER_SEARCH_BACKENDS[_member] = ScrimpBackend

@@ -9,7 +9,7 @@ number's range; the first or last of listed values).
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -289,27 +289,22 @@ def timeline(study: Study) -> Figure:
 def stretches(history: History) -> list[Stretch]:
     """Return every grant with the time its trial paused, ended or was lost (or now), in seconds since
     the study began."""
-    began, now = history.created.time, history.time
-    full = history.problem.full_budget
+    began, full = history.created.time, history.problem.full_budget
     open_: dict[int, BudgetGranted] = {}
-    found: list[Stretch] = []
 
-    def close(number: int, time: float, status: str) -> None:
-        if not status:
-            return
-        grant = open_.pop(number)
-        begin = grant.time - began
-        end = max(time - began, begin)
-        found.append(Stretch(number, grant.worker or BY_HAND, begin, end, status))
+    def stretch(grant: BudgetGranted, time: float, status: str) -> Stretch:
+        begin, worker = grant.time - began, grant.worker or BY_HAND
+        return Stretch(grant.trial, worker, begin, max(time - began, begin), status)
 
+    found = []
     for event in history.events:
         if isinstance(event, BudgetGranted):
             open_[event.trial] = event
-        elif isinstance(event, Reported | Ended | Lost) and (grant := open_.get(event.trial)):
-            close(event.trial, event.time, _outcome(event, grant, full))
-    for number in list(open_):
-        close(number, now, history.trials[number].status)
-    return found
+        elif isinstance(event, Reported | Ended | Lost) and event.trial in open_:
+            status = _outcome(event, open_[event.trial], full)
+            found += [stretch(open_.pop(event.trial), event.time, status)] if status else []
+    trials, now = history.trials, history.time
+    return found + [stretch(grant, now, trials[one].status) for one, grant in open_.items()]
 
 
 def _outcome(event: Reported | Ended | Lost, grant: BudgetGranted, full: float) -> str:
@@ -352,11 +347,10 @@ def source_weights(study: Study) -> Figure:
             f"study {study.name!r} recorded no weights of past studies; create it with learn_from=[...]"
             " and a transfer method"
         )
-    sums: dict[str, float] = defaultdict(float)
+    sums = Counter[str]()
     for _, weights in recorded:
-        for name, weight in weights.items():
-            sums[name] += weight
-    past = sorted((name for name in sums if name != THIS_STUDY), key=lambda name: -sums[name])
+        sums.update(weights)
+    past = [name for name, _ in sums.most_common() if name != THIS_STUDY]
     colours = dict(zip(past, style.SERIES[:MAX_SOURCE_COLOURS], strict=False))
     shares = {name: [weights.get(name, 0.0) for _, weights in recorded] for name in colours}
     looks = {unmarked(name): colour for name, colour in colours.items()}

@@ -33,7 +33,6 @@ hyperparameter optimization with products of Gaussian process experts, 2016; Let
 Bakshy, Constrained Bayesian optimization with noisy experiments, 2019.
 """
 
-from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -115,9 +114,6 @@ class _Ensemble(SurrogateView):
         """The past studies with a weight above 0."""
         return tuple(np.flatnonzero(self.weights[:-1] > 0.0).tolist())
 
-    @abstractmethod
-    def posterior(self, x: Array, *, joint: bool = False) -> Posterior: ...
-
 
 @dataclass(frozen=True, eq=False)
 class WeightedEnsemble(_Ensemble):
@@ -150,7 +146,9 @@ class WeightedEnsemble(_Ensemble):
         elif own.covariance is not None:
             covariance = self.weights[-1] ** 2 * own.covariance
             for one in self.used:
-                covariance = covariance + self.weights[one] ** 2 * self.sources.covariance(one, x)
+                past = self.sources.view(one).posterior(x, joint=True).covariance
+                assert past is not None
+                covariance += self.weights[one] ** 2 * past
         return Posterior(mean, variance, covariance)
 
     def _variance(self, past: Array, own: Array) -> tuple[Array, Array]:

@@ -318,10 +318,6 @@ class SourceModels:
         """Prior variances (U,) of some models."""
         return np.array([self.models[one].size for one in used]) * self._scale[list(used)] ** 2
 
-    def covariance(self, model: int, x: Array) -> Array:
-        """The covariance (m, m) of one model."""
-        return np.asarray(self.models[model].covariance(x) * self._scale[model] ** 2)
-
     def means_and_pullback(self, x: Array) -> tuple[Array, MeansPullback]:
         """The means (m, M), and the chain rule back to x."""
         if self.fast is not None:
@@ -343,16 +339,15 @@ class SourceModels:
             logs, back_of_logs = self.spread.only(used).and_pullback(x)
             found = self.sizes(used) * np.exp(np.minimum(logs, 0.0))
             return found, lambda d: back_of_logs(np.where(logs < 0.0, d * found, 0.0))
-        parts = [self.models[one].variance_and_pullback(x) for one in used]
-        squares = self._scale[list(used)] ** 2
-        variances = np.array([variance for variance, _ in parts]).reshape(len(used), len(x)).T
+        parts = [self.view(one).posterior_and_pullback(x) for one in used]
+        variances = np.array([posterior.variance for posterior, _ in parts])
 
         def pull(d_variances: Array) -> Array:
-            scaled = d_variances * squares
-            each = (back(scaled[:, place]) for place, (_, back) in enumerate(parts))
-            return sum(each, np.zeros_like(x))
+            d_mean = np.zeros((len(x), 1))
+            pairs = zip(d_variances.T, parts, strict=True)
+            return sum((back(d_mean, d) for d, (_, back) in pairs), np.zeros_like(x))
 
-        return variances * squares, pull
+        return variances.reshape(len(used), len(x)).T, pull
 
     def on_common_points(
         self, columns: Sequence[Column], rows: Array, *, uncertain: bool = False

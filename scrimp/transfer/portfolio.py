@@ -144,14 +144,6 @@ def _error_weights(wrong: Array, count: int, rate: float) -> Array:
 # --- greedy ---------------------------------------------------------------------------------------
 
 
-def next_of_portfolio(scaled: Array, best: Array, weights: Array, free: Mask) -> tuple[int, float]:
-    """The ``free`` candidate (C,) with the highest gain over ``best`` (M,), and its gain."""
-    gains = np.maximum(best - scaled, 0.0) @ weights
-    gains[~free] = -1.0
-    chosen = int(np.argmax(gains))
-    return chosen, float(gains[chosen])
-
-
 def greedy_portfolio(scaled: Array, count: int, taken: Mask | None = None) -> list[int]:
     """The first ``count`` candidates of the greedy portfolio; ``taken`` (C,) are left out, and
     count as chosen.
@@ -163,13 +155,13 @@ def greedy_portfolio(scaled: Array, count: int, taken: Mask | None = None) -> li
     best = np.ones(scaled.shape[1]) if free.all() else scaled[~free].min(axis=0)
     found: list[int] = []
     while len(found) < count and free.any():
-        chosen, gain = next_of_portfolio(scaled, best, weights, free)
-        if gain <= NUMBERS.min_gain and best.max() < np.inf:
+        gains = np.maximum(best - scaled, 0.0) @ weights
+        if gains[free].max() <= NUMBERS.min_gain:
             best = np.full(scaled.shape[1], scaled[free].max() + 1.0)
-            chosen, _ = next_of_portfolio(scaled, best, weights, free)
-        found.append(chosen)
-        free[chosen] = False
-        best = np.minimum(best, scaled[chosen])
+            gains = np.maximum(best - scaled, 0.0) @ weights
+        found.append(int(np.argmax(np.where(free, gains, -1.0))))
+        free[found[-1]] = False
+        best = np.minimum(best, scaled[found[-1]])
     return found
 
 

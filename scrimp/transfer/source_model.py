@@ -337,31 +337,16 @@ class SourceModel:
         zero = np.zeros(len(x))
 
         def pull(d_mean: Array) -> Array:
-            return self._back(x, pull_prior(zero, zero, d_mean[:, None] * self.whole.alpha[:, 0]))
+            d_x = np.zeros_like(x)
+            d_own = pull_prior(zero, zero, d_mean[:, None] * self.whole.alpha[:, 0])
+            d_x[:, list(self.study.columns)] = d_own
+            return d_x
 
         return cross @ self.whole.alpha[:, 0], pull
-
-    def variance_and_pullback(self, x: Array) -> tuple[Array, Callable[[Array], Array]]:
-        """The variance (m,) and pull(d_variance (m,)) -> d_x (m, d)."""
-        posterior, pull_small = self.small.posterior_and_pullback(self._own(x))
-        assert posterior.variance is not None
-        none = np.zeros((len(x), 1))
-        return posterior.variance, lambda d_variance: self._back(x, pull_small(none, d_variance))
 
     def samples(self, x: Array, count: int, rng: np.random.Generator) -> Array:
         """Joint draws (count, m)."""
         return self.small.sample(self._own(x), count, rng)
-
-    def covariance(self, x: Array) -> Array:
-        """(m, m)"""
-        covariance = self.small.posterior(self._own(x), joint=True).covariance
-        assert covariance is not None
-        return covariance
-
-    def _back(self, x: Array, d_own: Array) -> Array:
-        d_x = np.zeros_like(x)
-        d_x[:, list(self.study.columns)] = d_own
-        return d_x
 
     @property
     def size(self) -> float:

@@ -129,5 +129,5 @@ def test_rows_of_another_shape_are_left_out() -> None:
     assert len(more.rows.earlier) == 4
     fold = {"fit_time": 0.0, "score_time": 0.0, "test_scores": 0.5}
     more.rows.evaluated = [{"x": 0.1}], 1, [fold], None
-    params, splits, fits, _ = more.rows.joined("")
+    params, splits, fits, _ = more.rows.joined()
     assert len(params) == 3 and len(fits) == 3 * splits

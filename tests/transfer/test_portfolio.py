@@ -5,11 +5,12 @@ import pytest
 
 from scrimp.acquisition.domain import Domain
 from scrimp.gp.columns import Column
+from scrimp.gp.stationary import Matern52
 from scrimp.transfer.portfolio import (
+    AdaptivePortfolio,
     agreement_weights,
     candidate_rows,
     greedy_portfolio,
-    next_of_portfolio,
     scaled_predictions,
     with_observed,
 )
@@ -59,10 +60,12 @@ def test_agreement_by_hand() -> None:
 
 
 def test_weights_change_the_choice_and_only_free_candidates_are_chosen() -> None:
-    best, free = np.ones(3), np.ones(4, dtype=bool)
-    assert next_of_portfolio(SCALED, best, np.array([0.0, 0.0, 1.0]), free)[0] == 3
-    free[3] = False
-    assert next_of_portfolio(SCALED, best, np.array([0.0, 0.0, 1.0]), free)[0] == 1
+    portfolio = AdaptivePortfolio(np.zeros((4, 1)), SCALED, Matern52((Column(),)))
+    taken, last = np.zeros(4, dtype=bool), np.array([0.0, 0.0, 1.0])
+    assert np.argmax(portfolio._gains(taken, last)) == 3
+    assert np.argmax(portfolio._gains(taken, np.array([1.0, 0.0, 0.0]))) != 3
+    taken[3] = True
+    assert 3 not in greedy_portfolio(SCALED, 4, taken)
 
 
 def test_candidates_are_the_pool_or_what_past_studies_tried() -> None:

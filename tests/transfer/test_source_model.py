@@ -185,8 +185,9 @@ def test_a_study_is_constant_along_columns_it_does_not_know(
     moved[:, 1] = 0.123
     assert np.array_equal(model.mean(x), model.mean(moved))
     assert np.isnan(model.log_length_scales).tolist() == [False, True, True]
-    for _, pull in (model.mean_and_pullback(x), model.variance_and_pullback(x)):
-        assert (pull(np.ones(6))[:, 1:] == 0.0).all()
+    assert (model.mean_and_pullback(x)[1](np.ones(6))[:, 1:] == 0.0).all()
+    _, pull = SourceView(model.small, model.study.columns).posterior_and_pullback(x)
+    assert (pull(np.zeros((6, 1)), np.ones(6))[:, 1:] == 0.0).all()
 
 
 def test_hyperparameters_survive_json(
