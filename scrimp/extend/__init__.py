@@ -80,13 +80,12 @@ from scrimp.study_log.problem import Budget, Problem
 from scrimp.study_log.trial import Observation, Trial
 from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.suggesters.curve_models import register_curve_model
-from scrimp.suggesters.model_settings import register_cost
+from scrimp.suggesters.model_settings import register_cost, register_surrogate
 from scrimp.suggesters.multi_fidelity import MultiFidelitySuggester
 from scrimp.suggesters.suggester import ForecastPoints, Request, Suggester, Suggestion
 from scrimp.suggesters.untried_configs import RandomSuggester
 from scrimp.surrogates.exact_gp import ExactGP, joined
 from scrimp.surrogates.forecast import ForecastColumn
-from scrimp.surrogates.named_surrogates import register_surrogate
 from scrimp.surrogates.surrogate import (
     Array,
     Data,

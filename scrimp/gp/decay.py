@@ -191,12 +191,6 @@ class DecayPrior(Prior):
         """True if the covariance is k_x plus that of one curve, which all configurations share."""
         return self.share == 0.0 and not self.separate
 
-    def curve_and_pullback(self, rho: Array) -> tuple[Array, Array, PriorPullback]:
-        """Return the mean (L,) and the curve's covariance B (L, L) of an `additive` prior at budgets
-        rho, and pull(dm, dB) -> gradient of the scalars."""
-        along, added, pull = decay_curve(rho, self._numbers)
-        return along, added, lambda dm, db: pull(dm, db, None)[: self._own]
-
     def mean(self, x: Array) -> Array:
         mean, shape, rate, left, _ = self._numbers
         return mean + left * decay(x[:, -1], shape, rate)[0]
@@ -348,7 +342,7 @@ class SharedDecayPosterior(NoisyPosterior):
         noise, root = float(values[-1]), np.sqrt(self._counts)
         prior, z = self.prior.with_values(values[:-1]), self._budgets.indicator
         base, pull_base = prior.base.value_and_pullback(self.x[self.first, :-1])
-        mean, curve, pull_curve = prior.curve_and_pullback(self._budgets.values)
+        mean, curve, pull_curve = decay_curve(self._budgets.values, prior._numbers)
         middle = root[:, None] * base * root
         middle.flat[:: len(root) + 1] += noise
         factor = cholesky_in_place(middle.T)
@@ -357,8 +351,8 @@ class SharedDecayPosterior(NoisyPosterior):
         algebra = _Algebra(factor, noise, curve, solve(factor, sums), sums, rows)
         d_mean, d_curve, d_middle, d_noise = algebra.gradient()
         d_base = pull_base(root[:, None] * d_middle * root)
-        gradient = np.concatenate([pull_curve(d_mean, d_curve), d_base, [d_noise]])
-        return algebra.log_density(), gradient
+        d_scalars = pull_curve(d_mean, d_curve, None)[: prior._own]
+        return algebra.log_density(), np.concatenate([d_scalars, d_base, [d_noise]])
 
 
 class _Algebra:

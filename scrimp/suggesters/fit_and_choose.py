@@ -178,9 +178,7 @@ def fit_models(
     feasible = None
     if sides.keys() - {"cost"}:
         feasible = ~training.failed[kept] if training.feasible is None else training.feasible[kept]
-    bands = {}
-    for name, constraint in training.constraints.items():
-        bands[CONSTRAINT + name] = constraint.band
+    bands = {CONSTRAINT + name: own.band for name, own in training.constraints.items()}
     fits = states if states != recorded else None
     return Models(fitted, training.x[kept], training.y[kept], feasible, fits, bands)
 

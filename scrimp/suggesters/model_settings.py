@@ -2,7 +2,8 @@
 
     loss_model(encoding.columns, ModelSettings(kernel="rbf-ard", transform="power"))
 
-A known cost of configurations is registered by name, as an alternative to a model of the cost.
+Further surrogates are registered by name, and known costs of configurations, as an alternative to a
+model of the cost.
 """
 
 import math
@@ -26,7 +27,6 @@ from scrimp.plugins.catalog import Catalog
 from scrimp.plugins.settings import at_least, between, check_settings, choices, handed_in, setting
 from scrimp.surrogates.ensembles import PosteriorEnsemble
 from scrimp.surrogates.exact_gp import NOISE, ExactGP
-from scrimp.surrogates.named_surrogates import OWN_MODEL, surrogate_by_name
 from scrimp.surrogates.surrogate import Array, Surrogate
 from scrimp.surrogates.target_steps import (
     GaussianCopula,
@@ -54,16 +54,24 @@ _TRANSFORMS: Mapping[str, tuple[TargetStep, ...]] = {
 }
 
 
+OWN_MODEL = "gp"
+"""The exact Gaussian process, configured by the settings kernel, input_warping and mcmc."""
+
+_SURROGATES: Catalog[Callable[[Sequence[Column]], Surrogate]] = Catalog(
+    "surrogate", {OWN_MODEL: ExactGP.over}
+)
 _COSTS: Catalog[Callable[[Config], float]] = Catalog("cost function", {})
+
+
+def register_surrogate(name: str, factory: Callable[[Sequence[Column]], Surrogate]) -> None:
+    """Make a model over the columns of a configuration selectable by name; a name is given once. It
+    is fitted to transformed and standardised losses."""
+    _SURROGATES.add(name, factory)
 
 
 def register_cost(name: str, function: Callable[[Config], float]) -> None:
     """Make a known cost of a configuration selectable by name; a name is given once."""
     _COSTS.add(name, function)
-
-
-def cost_by_name(name: str) -> Callable[[Config], float]:
-    return _COSTS[name]
 
 
 @dataclass(frozen=True)
@@ -87,9 +95,9 @@ class KnownCost:
         return self._log_costs(x), gradient
 
     def _log_costs(self, x: Array) -> Array:
-        function, logs = cost_by_name(self.name), np.empty(len(x))
+        logs = np.empty(len(x))
         for row, config in enumerate(self.encoding.decode(x)):
-            cost = function(config)
+            cost = _COSTS[self.name](config)
             if not is_finite(cost) or cost <= 0:
                 raise MethodError(
                     f"cost function {self.name!r} returned {cost!r} for {config}; it must return a"
@@ -155,10 +163,10 @@ class ModelSettings:
     def __post_init__(self) -> None:
         check_settings(self)
         kernel_by_name(self.kernel, (Column(),))
-        surrogate_by_name(self.surrogate, (Column(),))
-        surrogate_by_name(self.cost_surrogate or OWN_MODEL, (Column(),))
+        for name in (self.surrogate, self.cost_surrogate or OWN_MODEL):
+            _SURROGATES[name]((Column(),))
         if self.cost_function is not None:
-            cost_by_name(self.cost_function)
+            _COSTS[self.cost_function]
         if self.noise is not None and self.mcmc:
             raise MethodError(
                 f"noise is {self.noise}, which is fixed, and mcmc samples it; leave one of them out"
@@ -185,7 +193,7 @@ def loss_model(columns: Sequence[Column], settings: ModelSettings) -> Surrogate:
 def untransformed(columns: Sequence[Column], settings: ModelSettings) -> Surrogate:
     """The model of transformed targets: the named one, or a GP, sampled with ``mcmc``."""
     if settings.surrogate != OWN_MODEL:
-        return surrogate_by_name(settings.surrogate, columns)
+        return _SURROGATES[settings.surrogate](columns)
     kernel = kernel_by_name(settings.kernel, columns)
     if settings.length_scale is not None or not settings.priors:
         kernel = _as_set(kernel, settings)

@@ -341,10 +341,8 @@ def search_from(
         explored = whole_at(state, "explored")
         if size < _EXPLORE_GROWTH * explored:
             return starts, explored
-    starts.append(vector.initial)
-    for _ in range(search.random_starts):
-        starts.append(vector.sample(rng))
-    return starts, size
+    drawn = (vector.sample(rng) for _ in range(search.random_starts))
+    return [*starts, vector.initial, *drawn], size
 
 
 def recorded_values(vector: ParameterVector, state: JsonObject) -> tuple[Array, int]:

@@ -178,17 +178,9 @@ class ChosenTransform(Surrogate):
     def _compared(
         self, data: Data, rng: np.random.Generator, chosen: JsonObject | None
     ) -> "_Chosen":
-        best: tuple[float, _Chosen] | None = None
-        for name in self.options:
-            begin = None
-            if chosen is not None and chosen["choice"] == name:
-                begin = object_at(chosen, "model")
-            fitted = self._fitted(name, len(data), data, rng, begin)
-            evidence = _evidence(fitted, data)
-            if best is None or evidence > best[0]:
-                best = evidence, fitted
-        assert best is not None
-        return best[1]
+        begin = {} if chosen is None else {chosen["choice"]: object_at(chosen, "model")}
+        fits = [self._fitted(name, len(data), data, rng, begin.get(name)) for name in self.options]
+        return max(fits, key=lambda fitted: _evidence(fitted, data))
 
     def restore(self, data: Data, state: JsonObject) -> FittedTransformed:
         choice = state.get("choice")

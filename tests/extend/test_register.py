@@ -30,7 +30,6 @@ from scrimp.methods.policy import Scheduled
 from scrimp.storage import open as storages
 from scrimp.storage.memory import MemoryStorage
 from scrimp.suggesters import curve_models, model_settings
-from scrimp.surrogates import named_surrogates as surrogates
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 
@@ -40,7 +39,7 @@ def _apart(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, names in (
         (catalog, "_FACTORIES"),
         (kernels, "_FACTORIES"),
-        (surrogates, "_FACTORIES"),
+        (model_settings, "_SURROGATES"),
         (curve_models, "_MODELS"),
         (model_settings, "_COSTS"),
         (methods, "_METHODS"),

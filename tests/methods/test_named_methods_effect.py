@@ -6,7 +6,7 @@ import pytest
 
 import scrimp
 from scrimp.errors import MethodError
-from scrimp.surrogates import named_surrogates
+from scrimp.suggesters import model_settings
 from scrimp.surrogates.exact_gp import ExactGP
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
@@ -54,8 +54,8 @@ def test_the_same_settings_are_taken_where_they_have_one(method: str) -> None:
 
 
 def test_a_kernel_has_no_effect_beside_another_surrogate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(named_surrogates, "_FACTORIES", named_surrogates._FACTORIES.copy())
-    named_surrogates.register_surrogate("mine", ExactGP.over)
+    monkeypatch.setattr(model_settings, "_SURROGATES", model_settings._SURROGATES.copy())
+    model_settings.register_surrogate("mine", ExactGP.over)
     create("gp:surrogate=mine")
     for setting in ("kernel=rbf-ard", "restarts=3", "noise_floor=0.001"):
         with pytest.raises(MethodError, match="has no effect with surrogate='mine'"):

@@ -11,6 +11,7 @@ from scrimp.encoding.training_data import training_data
 from scrimp.errors import MethodError
 from scrimp.study_log.decision_record import DecisionRecord
 from scrimp.study_log.events import Decided
+from scrimp.suggesters import model_settings
 from scrimp.suggesters.fit_and_choose import (
     _subset,
     fit_models,
@@ -18,7 +19,6 @@ from scrimp.suggesters.fit_and_choose import (
     length_scales,
 )
 from scrimp.suggesters.model_settings import ModelSettings, loss_model
-from scrimp.surrogates import named_surrogates as catalog
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.surrogate import Data
 
@@ -172,8 +172,8 @@ def test_samples_follow_a_record_without_any() -> None:
 def test_a_surrogate_by_name_models_loss_constraint_and_cost(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(catalog, "_FACTORIES", catalog._FACTORIES.copy())
-    catalog.register_surrogate("smooth", lambda columns: ExactGP.over(columns, "rbf-noard"))
+    monkeypatch.setattr(model_settings, "_SURROGATES", model_settings._SURROGATES.copy())
+    model_settings.register_surrogate("smooth", lambda columns: ExactGP.over(columns, "rbf-noard"))
     study = study_with(9, constraints={"size": scrimp.AtMost(0.0)}, cost="price")
     models = fitted(study, ModelSettings(surrogate="smooth"))
     for model in models.fitted.values():

@@ -15,9 +15,9 @@ from scrimp.gp.columns import Column
 from scrimp.gp.hyperparameters import Flat
 from scrimp.gp.kernel import Sum
 from scrimp.gp.stationary import Matern52, register_kernel
+from scrimp.suggesters import model_settings
 from scrimp.suggesters.bayesian import KnownCost
 from scrimp.suggesters.model_settings import ModelSettings, loss_model, register_cost
-from scrimp.surrogates import named_surrogates
 from scrimp.surrogates.exact_gp import ExactGP, FittedGP
 from scrimp.surrogates.surrogate import Array, Data
 from scrimp.surrogates.target_transform import FittedTransformed
@@ -159,8 +159,8 @@ def test_a_cost_that_is_no_positive_number_is_refused() -> None:
 
 
 def test_the_cost_may_have_a_model_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(named_surrogates, "_FACTORIES", named_surrogates._FACTORIES.copy())
-    named_surrogates.register_surrogate("rough", lambda columns: ExactGP.over(columns, "rbf-noard"))
+    monkeypatch.setattr(model_settings, "_SURROGATES", model_settings._SURROGATES.copy())
+    model_settings.register_surrogate("rough", lambda columns: ExactGP.over(columns, "rbf-noard"))
     study = scrimp.create_study(
         "s",
         SPACE,

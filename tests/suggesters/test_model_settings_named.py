@@ -4,13 +4,18 @@ import pytest
 
 from scrimp.errors import MethodError
 from scrimp.gp.columns import Column
-from scrimp.surrogates import named_surrogates as catalog
+from scrimp.suggesters import model_settings
+from scrimp.suggesters.model_settings import (
+    OWN_MODEL,
+    ModelSettings,
+    register_surrogate,
+    untransformed,
+)
 from scrimp.surrogates.exact_gp import ExactGP
-from scrimp.surrogates.named_surrogates import OWN_MODEL, register_surrogate, surrogate_by_name
 
 
 def test_the_models_of_scrimp_and_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog, "_FACTORIES", catalog._FACTORIES.copy())
+    monkeypatch.setattr(model_settings, "_SURROGATES", model_settings._SURROGATES.copy())
     handed = []
 
     def make(columns):
@@ -18,9 +23,9 @@ def test_the_models_of_scrimp_and_of_others(monkeypatch: pytest.MonkeyPatch) -> 
         return ExactGP.over(columns, "rbf-ard")
 
     register_surrogate("mine", make)
-    assert isinstance(surrogate_by_name(OWN_MODEL, (Column(),)), ExactGP)
-    assert (
-        isinstance(surrogate_by_name("mine", (Column(), Column())), ExactGP) and len(handed[0]) == 2
-    )
+    assert isinstance(model_settings._SURROGATES[OWN_MODEL]((Column(),)), ExactGP)
+    both = (Column(), Column())
+    assert isinstance(untransformed(both, ModelSettings(surrogate="mine")), ExactGP)
+    assert handed[-1] == both
     with pytest.raises(MethodError, match="surrogate 'gp' is already registered"):
         register_surrogate("gp", make)
