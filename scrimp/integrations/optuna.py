@@ -158,11 +158,21 @@ class ScrimpSampler(BaseSampler):  # type: ignore[misc]
             mirror = self._mirrors.get(key)
             trials = study.get_trials(deepcopy=False)
             if mirror is None or not mirror.update(trials):
-                mirror = self._mirrors[key] = _Mirror.of(
-                    search_space, self._method, self._seed, _metrics(study)
-                )
+                mirror = self._mirrors[key] = self._new_mirror(study, search_space)
                 mirror.update(trials)
             return mirror.params_for(trial.number)
+
+    def _new_mirror(self, study: optuna.Study, distributions: Distributions) -> "_Mirror":
+        """Return a mirror without trials."""
+        space, metrics, place = space_of_distributions(distributions), _metrics(study), "memory://"
+        with warnings.catch_warnings():
+            # The number of objectives was chosen in Optuna.
+            warnings.filterwarnings("ignore", message=".*metrics: with so many")
+            method, seed = self._method, self._seed
+            mirrored = create_study(
+                "mirror", space, metrics=metrics, method=method, storage=place, seed=seed
+            )
+        return _Mirror(distributions, mirrored)
 
     def sample_independent(
         self,
@@ -198,27 +208,6 @@ class _Mirror:
     open: dict[int, int] = field(default_factory=dict)
     told: set[int] = field(default_factory=set)
     known: set[tuple[object, ...]] = field(default_factory=set)
-
-    @staticmethod
-    def of(
-        distributions: Distributions,
-        method: str,
-        seed: int | None,
-        metrics: Mapping[str, Direction],
-    ) -> "_Mirror":
-        """Return a mirror without trials."""
-        with warnings.catch_warnings():
-            # The number of objectives was chosen in Optuna.
-            warnings.filterwarnings("ignore", message=".*metrics: with so many")
-            study = create_study(
-                "mirror",
-                space_of_distributions(distributions),
-                metrics=metrics,
-                method=method,
-                storage="memory://",
-                seed=seed,
-            )
-        return _Mirror(distributions, study)
 
     def update(self, trials: list[FrozenTrial]) -> bool:
         """Add trials that ended or run in other processes; return False if a trial ran with other

@@ -281,10 +281,14 @@ def _maximized(
     plan: Plan,
     rng: np.random.Generator,
 ) -> Found:
-    training, scales = curves.training, length_scales(curves.fitted, encoding.dimension)
+    training, domain = curves.training, encoding.domain
+    scales = length_scales(curves.fitted, encoding.dimension)
     known = pending[:0] if training.repeatable else training.known
-    if encoding.domain.pool is not None:
-        some = _random_part(encoding.domain, known, plan.candidates, rng)
+    if domain.pool is not None:
+        # At most ``candidates`` random untried rows, so that decisions stay fast.
+        rows = domain.pool[rng.permutation(len(domain.pool))[: plan.candidates + len(known)]]
+        left = rows[~contains_rows(rows, known)][: plan.candidates]
+        some = Domain(domain.columns, domain.conditions, left)
         return maximize_acquisition(score, some, rng, Search(excluded=pending, scales=scales))
     search = Search(
         anchors=_anchors(curves, plan.share),
@@ -292,11 +296,20 @@ def _maximized(
         scales=scales,
         settings=MaximizeSettings(starts=NUMBERS.climbs),
     )
-    if plan.from_draw:
-        found = _climbed_from_draw(score, curves.fitted, encoding.domain, search, plan, rng)
-        if len(found.x):
-            return found
-    return maximize_acquisition(score, encoding.domain, rng, search)
+    if not plan.from_draw:
+        return maximize_acquisition(score, domain, rng, search)
+    rows = domain.from_unit(rng.random((plan.candidates, domain.dimension)))
+    if search.excluded is not None:
+        rows = rows[~contains_rows(rows, search.excluded)]
+    if not len(rows):
+        return maximize_acquisition(score, domain, rng, search)
+    # Climb once, from the lowest of independent draws.
+    posterior = AtBudget(curves.fitted, plan.share).posterior(rows)
+    assert posterior.variance is not None
+    noise = rng.standard_normal(len(rows)) * np.sqrt(posterior.variance)
+    best = rows[[int(np.argmin(posterior.mean[:, 0] + noise))]]
+    once = replace(search, settings=MaximizeSettings(starts=1))
+    return climb(score, domain, Found(best, score(best)), rng, once)
 
 
 def _anchors(curves: Curves, share: float) -> Array:
@@ -305,36 +318,6 @@ def _anchors(curves: Curves, share: float) -> Array:
     if len(means) == 1:
         return curves.configs[np.argsort(means[0], kind="stable")[: CHOOSING.anchors]]
     return curves.configs[lonely_rows(np.column_stack(means), CHOOSING.anchors_of_front)]
-
-
-def _climbed_from_draw(
-    score: BoundAcquisition,
-    model: FittedSurrogate,
-    domain: Domain,
-    search: Search,
-    plan: Plan,
-    rng: np.random.Generator,
-) -> Found:
-    """Climb once from the lowest of independent draws at random rows; empty if all are known."""
-    rows = domain.from_unit(rng.random((plan.candidates, domain.dimension)))
-    if search.excluded is not None:
-        rows = rows[~contains_rows(rows, search.excluded)]
-    if not len(rows):
-        return Found(rows, np.zeros(0))
-    posterior = AtBudget(model, plan.share).posterior(rows)
-    assert posterior.variance is not None
-    noise = rng.standard_normal(len(rows)) * np.sqrt(posterior.variance)
-    best = rows[[int(np.argmin(posterior.mean[:, 0] + noise))]]
-    once = replace(search, settings=MaximizeSettings(starts=1))
-    return climb(score, domain, Found(best, score(best)), rng, once)
-
-
-def _random_part(domain: Domain, known: Array, most: int, rng: np.random.Generator) -> Domain:
-    """At most ``most`` random untried rows of a pool, so that decisions stay fast."""
-    assert domain.pool is not None
-    rows = rng.permutation(len(domain.pool))[: most + len(known)]
-    left = domain.pool[rows][~contains_rows(domain.pool[rows], known)]
-    return Domain(domain.columns, domain.conditions, left[:most])
 
 
 def growth_at(

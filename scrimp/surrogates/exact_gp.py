@@ -108,9 +108,22 @@ class MaximumAPosteriori(Surrogate, Generic[Fitted]):
         """Return the model with these values (p,); "explored" is recorded."""
 
     def fit(self, data: Data, rng: np.random.Generator, start: JsonObject | None = None) -> Fitted:
-        starts, explored = search_from(self.vector, len(data), start, rng, self.search)
+        starts, explored = self.starts(len(data), start, rng)
         found = maximum_a_posteriori(self.log_posterior(data), starts, self.search)
         return self.given(data, found, explored)
+
+    def starts(
+        self, size: int, state: JsonObject | None, rng: np.random.Generator
+    ) -> tuple[list[Array], int]:
+        """Return the starts of a fit to ``size`` observations, and "explored": the number of
+        observations when several starts were last tried, this time included."""
+        recorded = None if state is None else self.vector.from_json(state.get("parameters"))
+        if state is not None and recorded is not None:
+            explored = whole_at(state, "explored")
+            if size < _EXPLORE_GROWTH * explored:
+                return [recorded], explored
+        drawn = [self.vector.sample(rng) for _ in range(self.search.random_starts)]
+        return [*([] if recorded is None else [recorded]), self.vector.initial, *drawn], size
 
     def restore(self, data: Data, state: JsonObject) -> Fitted:
         return self.given(data, *recorded_values(self.vector, state))
@@ -148,7 +161,7 @@ class ExactGP(MaximumAPosteriori["FittedGP"]):
             recorded, _ = recorded_values(self.vector, start)
             found = polish(posterior, recorded, whole_at(start, PART_KEY), self.search)
             return self.given(data, found, len(data))
-        starts, explored = search_from(self.vector, len(data), start, rng, self.search)
+        starts, explored = self.starts(len(data), start, rng)
         return self.given(data, maximum_a_posteriori(posterior, starts, self.search), explored)
 
     def roughly(self) -> "ExactGP":
@@ -323,26 +336,6 @@ def record_of(vector: ParameterVector, values: Array, explored: int) -> dict[str
 def is_record(vector: ParameterVector, state: JsonObject | None) -> bool:
     """True if there is a record, and it is of these parameters."""
     return state is not None and vector.from_json(state.get("parameters")) is not None
-
-
-def search_from(
-    vector: ParameterVector,
-    size: int,
-    state: JsonObject | None,
-    rng: np.random.Generator,
-    search: SearchSettings,
-) -> tuple[list[Array], int]:
-    """Return the starts of a fit to ``size`` observations, and "explored": the number of observations
-    when several starts were last tried, this time included."""
-    starts: list[Array] = []
-    recorded = None if state is None else vector.from_json(state.get("parameters"))
-    if state is not None and recorded is not None:
-        starts.append(recorded)
-        explored = whole_at(state, "explored")
-        if size < _EXPLORE_GROWTH * explored:
-            return starts, explored
-    drawn = (vector.sample(rng) for _ in range(search.random_starts))
-    return [*starts, vector.initial, *drawn], size
 
 
 def recorded_values(vector: ParameterVector, state: JsonObject) -> tuple[Array, int]:

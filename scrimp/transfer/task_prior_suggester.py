@@ -190,7 +190,7 @@ class TaskPriorSuggester(Suggester):
         lessons = learn(self.past, encoding, problem.seed, self.doubt)
         sources = None if len(history.trials) else self._note(lessons)
         training = training_data(history, encoding)
-        if first := self._first(problem, lessons, encoding, training, count):
+        if first := self._first(problem, lessons, training, count):
             return Suggestion(tuple(first), DecisionRecord(reason=FromPortfolio(), sources=sources))
         too_many = (
             len(training.y) > 0 and len(problem.metrics) > BAYESIAN.max_metrics_for_hypervolume
@@ -236,14 +236,10 @@ class TaskPriorSuggester(Suggester):
         return Sources(used=used, left_out=self.past.left_out, unlearnable=gated)
 
     def _first(
-        self,
-        problem: Problem,
-        lessons: "Lessons | None",
-        encoding: Encoding,
-        training: Training,
-        count: int,
+        self, problem: Problem, lessons: "Lessons | None", training: Training, count: int
     ) -> list[Config]:
         """The next configurations of the start, until there are ``start`` of them."""
+        encoding = encoding_of(problem.space)
         if lessons is None:
             lacking = min(count, self.start - len(training.known))
             if not problem.several or lacking <= 0:

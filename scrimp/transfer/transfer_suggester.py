@@ -166,7 +166,7 @@ class TransferSuggester(Suggester):
             spread = first_configs(history, count, count, rng)
             return Suggestion(tuple(spread), DecisionRecord(reason=SpreadOut()))
         try:
-            return self._best(history, encoding, training, count, rng)
+            return self._best(history, training, count, rng)
         except NumericalError as error:
             return spread_instead(history, count, rng, error)
 
@@ -242,15 +242,10 @@ class TransferSuggester(Suggester):
         return with_min_weight(weights, self.least_weight)
 
     def _best(
-        self,
-        history: History,
-        encoding: Encoding,
-        training: Training,
-        count: int,
-        rng: np.random.Generator,
+        self, history: History, training: Training, count: int, rng: np.random.Generator
     ) -> Suggestion:
         models, sources = self._models(history, training, rng, refit=True)
-        target = models.fitted["loss"]
+        target, encoding = models.fitted["loss"], encoding_of(history.problem.space)
         weights = self._weights(history, target, sources, rng)
         acquisition, combined = self._combined(target, sources, weights)
         if self.improvement == "noisy":

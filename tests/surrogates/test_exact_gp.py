@@ -6,13 +6,12 @@ from sklearn.gaussian_process import kernels as peer
 
 from scrimp.errors import NumericalError, StudyError
 from scrimp.gp.columns import Column
-from scrimp.gp.hyperparameters import Hyperparameter, LogNormal, ParameterVector
 from scrimp.gp.kernel import Kernel, OnColumns, Scaled
 from scrimp.gp.marginal_likelihood import SearchSettings, maximum_a_posteriori
 from scrimp.gp.process import MeanAndKernel
 from scrimp.gp.stationary import RBF, Matern52
 from scrimp.gp.warping import Warped
-from scrimp.surrogates.exact_gp import ExactGP, record_of, recorded_values, search_from
+from scrimp.surrogates.exact_gp import ExactGP, record_of, recorded_values
 from scrimp.surrogates.surrogate import Data
 from scrimp.testing.models import SurrogateBattery
 
@@ -274,14 +273,11 @@ def test_a_fit_to_many_data_begins_with_a_part_unless_a_record_says_where(monkey
     assert sizes == [128, 320, 128]
 
 
-VECTOR = ParameterVector(
-    (
-        Hyperparameter("length_scale", LogNormal(0.0, 1.0), (1e-3, 1e3), size=2),
-        Hyperparameter("noise", LogNormal(-4.0, 1.0), (1e-6, 1.0)),
-    )
+OF_TWO = ExactGP(
+    MeanAndKernel(Matern52((Column(), Column())), None), search=SearchSettings(random_starts=2)
 )
+VECTOR = OF_TWO.vector
 VALUES = np.array([0.3, 0.7, 0.01])
-SEARCH = SearchSettings(random_starts=2)
 
 
 def test_round_trip():
@@ -292,16 +288,14 @@ def test_round_trip():
 
 @pytest.mark.parametrize(("size", "starts", "explored"), [(41, 1, 40), (59, 1, 40), (60, 4, 60)])
 def test_several_starts_once_the_data_have_grown_by_half(size, starts, explored):
-    found = search_from(
-        VECTOR, size, record_of(VECTOR, VALUES, 40), np.random.default_rng(0), SEARCH
-    )
+    found = OF_TWO.starts(size, record_of(VECTOR, VALUES, 40), np.random.default_rng(0))
     assert (len(found[0]), found[1]) == (starts, explored)
     np.testing.assert_allclose(found[0][0], VALUES)
 
 
 @pytest.mark.parametrize("state", [None, {"parameters": {"noise": [0.1]}, "explored": 40}])
 def test_without_a_usable_record_every_start_is_tried(state):
-    starts, explored = search_from(VECTOR, 7, state, np.random.default_rng(0), SEARCH)
+    starts, explored = OF_TWO.starts(7, state, np.random.default_rng(0))
     assert len(starts) == 3 and explored == 7
     np.testing.assert_allclose(starts[0], VECTOR.initial)
 
