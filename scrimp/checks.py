@@ -2,7 +2,7 @@
 
 if not is_whole(workers, least=1):
     raise StudyError(f"workers is {workers!r}; it must be an integer of at least 1")
-raise MethodError(f"there is no kernel {name!r}{did_you_mean(name, kernel_names())}")
+raise MethodError(f"there is no kernel {name!r}{did_you_mean(name, kernels)}")
 """
 
 import math

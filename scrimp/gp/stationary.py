@@ -249,11 +249,6 @@ def register_kernel(name: str, factory: KernelFactory) -> None:
     _FACTORIES.add(name, factory)
 
 
-def kernel_names() -> tuple[str, ...]:
-    """All names, sorted."""
-    return tuple(sorted(_FACTORIES))
-
-
 def kernel_by_name(name: str, columns: Sequence[Column]) -> Kernel:
     """Return the kernel of that name over these columns."""
     return _FACTORIES[name](columns)

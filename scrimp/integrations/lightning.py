@@ -41,7 +41,6 @@ class ScrimpCallback(Callback):  # type: ignore[misc]
         self.resume_from = None if path is None else str(path)
 
     def on_validation_end(self, trainer: Trainer, pl_module: object) -> None:
-        """Called by Lightning after each validation."""
         self._validated = self._validated or not trainer.sanity_checking
 
     def on_train_epoch_end(self, trainer: Trainer, pl_module: object) -> None:
@@ -56,6 +55,5 @@ class ScrimpCallback(Callback):  # type: ignore[misc]
             trainer.should_stop = True
 
     def on_fit_end(self, trainer: Trainer, pl_module: object) -> None:
-        """Called by Lightning when training has ended."""
         if trainer.is_global_zero:
             self._loop.check_reported()

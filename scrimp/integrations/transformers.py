@@ -71,14 +71,12 @@ class ScrimpCallback(TrainerCallback):  # type: ignore[misc]
     def on_step_end(
         self, args: object, state: TrainerState, control: TrainerControl, **rest: object
     ) -> None:
-        """Called by the trainer after each optimizer step."""
         if self._unit == "step" and self._loop.ends(state.global_step):
             control.should_evaluate = True
 
     def on_epoch_end(
         self, args: object, state: TrainerState, control: TrainerControl, **rest: object
     ) -> None:
-        """Called by the trainer after each epoch."""
         if self._unit == "epoch" and self._loop.ends(self._place(state)):
             control.should_evaluate = True
 
@@ -111,7 +109,6 @@ class ScrimpCallback(TrainerCallback):  # type: ignore[misc]
     def on_train_end(
         self, args: object, state: TrainerState, control: TrainerControl, **rest: object
     ) -> None:
-        """Called by the trainer when training has ended."""
         if state.is_world_process_zero:
             self._loop.check_reported()
 

@@ -174,7 +174,6 @@ class TaskPriorSuggester(Suggester):
     learns: ClassVar[bool] = True
 
     def informed_by(self, past: PastKnowledge) -> Suggester:
-        """Return a copy with these past studies."""
         assert isinstance(past, Past)
         return replace(self, past=past)
 
