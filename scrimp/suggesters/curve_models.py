@@ -188,12 +188,19 @@ def register_curve_model(name: str, factory: CurveModelFactory) -> None:
     rungs; targets come standardised.
     """
 
-    def registered(
-        settings: object, columns: Sequence[Column], levels: tuple[float, ...], search: object
-    ) -> Surrogate:
-        return factory(columns, tuple(level / levels[-1] for level in levels))
+    _MODELS.add(name, _Registered(factory))
 
-    _MODELS.add(name, registered)
+
+@dataclass(frozen=True)
+class _Registered:
+    """A model that an extension registered; the catalog compares its ``factory``."""
+
+    factory: CurveModelFactory
+
+    def __call__(
+        self, settings: object, columns: Sequence[Column], levels: tuple[float, ...], search: object
+    ) -> Surrogate:
+        return self.factory(columns, tuple(level / levels[-1] for level in levels))
 
 
 def _built_in(
