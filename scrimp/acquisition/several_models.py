@@ -316,7 +316,8 @@ class ThompsonSampling(Acquisition):
 
 @dataclass(frozen=True)
 class BoundThompson(BoundAcquisition):
-    """The draw of a seed: equal rows get equal scores. ``aim``: incumbent, exponent of the cost."""
+    """Minus the draw of a seed, or with a cost its improvement per cost^exponent: equal rows get equal
+    scores. ``aim``: incumbent, exponent of the cost."""
 
     model: FittedSurrogate
     seed: tuple[int, ...]
@@ -326,8 +327,13 @@ class BoundThompson(BoundAcquisition):
     joint: ClassVar[bool] = True
 
     def __call__(self, x: Array) -> Array:
-        rng = np.random.default_rng(self.seed)
-        score = self._per_cost(draw(self.model, x, rng), x)
+        rng, (best, exponent) = np.random.default_rng(self.seed), self.aim
+        score = -draw(self.model, x, rng)
+        if self.cost is not None and np.isfinite(best):
+            gain = best + score
+            members = [median_log_cost(member, x)[:, 0] for member in self.cost.members]
+            logarithm = exponent * np.asarray(np.mean(members, axis=0))
+            score = np.where(gain > 0.0, gain * np.exp(logarithm.min() - logarithm), gain)
         if not self.limits:
             return score
         drawn = [limit.violation(draw(limit.model, x, rng)) for limit in self.limits]
@@ -335,16 +341,6 @@ class BoundThompson(BoundAcquisition):
         holds = outside <= 0.0
         floor = score[holds].min() - 1.0 if holds.any() else 0.0
         return np.where(holds, score, floor - outside)
-
-    def _per_cost(self, drawn: Array, x: Array) -> Array:
-        """Minus the draw, or its improvement per cost^exponent."""
-        best, exponent = self.aim
-        if self.cost is None or not np.isfinite(best):
-            return -drawn
-        gain = best - drawn
-        members = [median_log_cost(member, x)[:, 0] for member in self.cost.members]
-        logarithm = exponent * np.asarray(np.mean(members, axis=0))
-        return np.where(gain > 0.0, gain * np.exp(logarithm.min() - logarithm), gain)
 
     def value_and_gradient(self, x: Array) -> tuple[Array, Array]:
         raise MethodError(

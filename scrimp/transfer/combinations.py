@@ -442,16 +442,11 @@ class NoisyImprovement(Acquisition):
         draws = fantasies if fantasies > 1 else NUMBERS.noisy_draws
         rng = np.random.default_rng(self.seed)
         used = np.flatnonzero(self.weights[:-1] > 0.0).tolist()
-        parts = [self.target, *(self.sources.view(one) for one in used)]
-        known = tuple(noise_free(part, rows, draws, rng) for part in parts)
+        known = []
+        for part in (self.target, *(self.sources.view(one) for one in used)):
+            # A model adds its own noise to that of the data.
+            less = np.full(len(rows), NUMBERS.draw_noise - part.noise_variance)
+            known.append(part.condition(Data(rows, part.sample(rows, draws, rng).T, less)))
         weights = (float(self.weights[-1]), *self.weights[used].tolist())
-        return LogExpectedImprovement().bind({"loss": LinearEnsemble(weights, known)}, context)
-
-
-def noise_free(
-    model: FittedSurrogate, rows: Array, draws: int, rng: np.random.Generator
-) -> FittedSurrogate:
-    """Condition the model on ``draws`` joint draws of its noise-free function at ``rows``. Its own
-    noise is subtracted, because the model adds it to that of the data."""
-    less = np.full(len(rows), NUMBERS.draw_noise - model.noise_variance)
-    return model.condition(Data(rows, model.sample(rows, draws, rng).T, less))
+        ensemble = LinearEnsemble(weights, tuple(known))
+        return LogExpectedImprovement().bind({"loss": ensemble}, context)

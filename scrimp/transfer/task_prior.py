@@ -342,22 +342,20 @@ class TaskPosterior(RecordedSurrogate):
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
         means, variances = self.each(x)
         mean, variance, spread = self._moments(means, variances)
-        covariance = self._covariance(x, spread) if joint else None
-        return Posterior(mean, variance, covariance)
+        if not joint:
+            return Posterior(mean, variance)
+        _, _, reduced, gap = self._at(x)
+        within, _ = self.basis.blocks(x, x)
+        each = np.tensordot(self._parts, within, 1) - np.swapaxes(reduced, 1, 2) @ reduced
+        each += gap[:, :, None] * gap[:, None, :] / self._solved.size[:, None, None]
+        between = np.einsum("k,kmf,knf->mn", self.weights, spread, spread) / spread.shape[2]
+        return Posterior(mean, variance, np.tensordot(self.weights, each, 1) + between)
 
     def _moments(self, means: Array, variances: Array) -> tuple[Array, Array, Array]:
         mean = np.tensordot(self.weights, means, 1)
         spread = means - mean
         between = np.einsum("k,kmf->m", self.weights, spread**2) / mean.shape[1]
         return mean, self.weights @ variances + between, spread
-
-    def _covariance(self, x: Array, spread: Array) -> Array:
-        _, _, reduced, gap = self._at(x)
-        within, _ = self.basis.blocks(x, x)
-        each = np.tensordot(self._parts, within, 1) - np.swapaxes(reduced, 1, 2) @ reduced
-        each += gap[:, :, None] * gap[:, None, :] / self._solved.size[:, None, None]
-        between = np.einsum("k,kmf,knf->mn", self.weights, spread, spread) / spread.shape[2]
-        return np.asarray(np.tensordot(self.weights, each, 1) + between)
 
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
         means, variances, back = self.each_and_pullback(x)
