@@ -249,7 +249,10 @@ class _Climb:
     young: Mask  # (r,)
 
     def of(self, kept: Mask) -> "_Climb":
-        return _Climb(**{name: part[kept] for name, part in vars(self).items()})
+        parts = {}
+        for name, part in vars(self).items():
+            parts[name] = part[kept]
+        return _Climb(**parts)
 
 
 def _propose(climb: _Climb, scales: Array, longest: float) -> Array:

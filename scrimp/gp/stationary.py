@@ -29,6 +29,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import Self
 
 import numpy as np
@@ -48,7 +49,7 @@ def length_scale_parameter(columns: Sequence[Column], ard: bool = True) -> Hyper
     grow with sqrt d. A column with a ``scale`` of its own is centred there instead."""
     mu, sigma = math.sqrt(2.0) + 0.5 * math.log(max(len(columns), 1)), math.sqrt(3.0)
     density = LogNormal(mu, sigma)
-    if ard and any(column.scale is not None for column in columns):
+    if ard and set(map(attrgetter("scale"), columns)) - {None}:
         centres = (mu if column.scale is None else math.log(column.scale) for column in columns)
         density = LogNormal(tuple(centres), sigma)
     size = len(columns) if ard else 1

@@ -178,7 +178,9 @@ def fit_models(
     feasible = None
     if sides.keys() - {"cost"}:
         feasible = ~training.failed[kept] if training.feasible is None else training.feasible[kept]
-    bands = {CONSTRAINT + name: own.band for name, own in training.constraints.items()}
+    bands = {}
+    for name, constraint in training.constraints.items():
+        bands[CONSTRAINT + name] = constraint.band
     fits = states if states != recorded else None
     return Models(fitted, training.x[kept], training.y[kept], feasible, fits, bands)
 
@@ -252,10 +254,11 @@ def fit_or_restore(
             # The space or the method has changed since.
             recorded = None
     fitted = model.fit(data, rng, None if recorded is None else recorded.state)
-    scales = fitted.length_scales[: data.x.shape[1]].tolist()
-    # JSON has no NaN, which stands for a column without a length-scale.
-    noted = tuple(scale if math.isfinite(scale) else None for scale in scales)
-    return fitted, Fit(seen, fitted.state, noted)
+    noted: list[float | None] = fitted.length_scales[: data.x.shape[1]].tolist()
+    for column, scale in enumerate(noted):
+        # JSON has no NaN, which stands for a column without a length-scale.
+        noted[column] = scale if scale is not None and math.isfinite(scale) else None
+    return fitted, Fit(seen, fitted.state, tuple(noted))
 
 
 def _subset(losses: Array, most: int, seed: int) -> NDArray[np.intp]:
