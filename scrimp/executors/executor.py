@@ -55,10 +55,8 @@ class Assignment:
 class Executor(ABC):
     """A runner of assignments with a fixed number of slots."""
 
-    @property
-    @abstractmethod
-    def slots(self) -> int:
-        """The number of trials that can run at once."""
+    slots: int
+    """The number of trials that can run at once."""
 
     @property
     @abstractmethod

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import ClassVar, NoReturn, SupportsFloat, TypeVar, cast, overload
+from typing import NoReturn, SupportsFloat, TypeVar, cast, overload
 
 from scrimp.checks import did_you_mean, is_finite
 from scrimp.errors import CheckpointError, ReportError
@@ -363,7 +363,7 @@ def run_objective(objective: Objective, trial: LiveTrial, clock: Clock) -> list[
 class InProcess(Executor):
     """An executor with one slot, which runs its trial inside ``wait``."""
 
-    slots: ClassVar[int] = 1
+    slots = 1
 
     def __init__(
         self,

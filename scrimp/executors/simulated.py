@@ -84,7 +84,7 @@ class Simulated(Executor):
             raise StudyError(f"slots is {slots}; at least one worker is needed")
         self._curves = curves
         self._metric = metric
-        self._slots = slots
+        self.slots = slots
         self._delays = delays or Delays()
         self._now = 0.0
         self._runs: dict[int, _Run] = {}
@@ -94,10 +94,6 @@ class Simulated(Executor):
         self._agenda: list[tuple[float, int, _Run]] = []
         self._scheduled = 0
         self._mark = self._decision_time()
-
-    @property
-    def slots(self) -> int:
-        return self._slots
 
     @property
     def busy(self) -> int:
@@ -111,9 +107,9 @@ class Simulated(Executor):
     def start(self, assignment: Assignment) -> None:
         """Start a trial in a free slot, at the level after those it has used."""
         self._charge()
-        if self.busy >= self._slots:
+        if self.busy >= self.slots:
             raise StudyError(
-                f"trial {assignment.trial} cannot start: all {self._slots} slots are in use; wait first"
+                f"trial {assignment.trial} cannot start: all {self.slots} slots are in use; wait first"
             )
         place = sum(level <= assignment.begin for level in self._curves.levels)
         if assignment.trial not in self._drawn:

@@ -67,6 +67,7 @@ class WorkerSlots(Executor, Generic[W]):
     """An executor of workers; ``time_limit`` is seconds per grant."""
 
     def __init__(self, slots: int, time_limit: float | None) -> None:
+        self.slots = slots
         self._workers: list[W | None] = [None] * slots
         self._time_limit = time_limit
 
@@ -77,10 +78,6 @@ class WorkerSlots(Executor, Generic[W]):
     @abstractmethod
     def ready(self, active: Sequence[W]) -> Sequence[W]:
         """Wait a moment; return the workers that have news."""
-
-    @property
-    def slots(self) -> int:
-        return len(self._workers)
 
     @property
     def busy(self) -> int:

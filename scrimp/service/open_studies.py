@@ -32,14 +32,11 @@ class ProgramStore(EventStore):
     """A log to which one request at a time appends, under the request's token and key."""
 
     def __init__(self, log: ServedLog) -> None:
+        self.name = log.store.name
         self.log = log
         self._token: Token | None = None
         self._key = UUID(int=0)
         self._count = 0
-
-    @property
-    def name(self) -> str:
-        return self.log.store.name
 
     def begin(self, token: Token, key: UUID) -> None:
         """Begin an operation."""

@@ -1,7 +1,6 @@
 """The studies that a token counts for, as a storage: others do not exist in it."""
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from scrimp.storage.event_json import Appended
 from scrimp.storage.store import EventStore, Storage, unknown_study
@@ -11,16 +10,9 @@ class ScopedStorage(Storage):
     """The studies of a storage whose names begin with ``prefix``."""
 
     def __init__(self, inner: Storage, prefix: str) -> None:
+        self.url, self.path = inner.url, inner.path
         self._inner = inner
         self._prefix = prefix
-
-    @property
-    def url(self) -> str:
-        return self._inner.url
-
-    @property
-    def path(self) -> Path | None:
-        return self._inner.path
 
     def create(self, name: str, events: Sequence[Appended]) -> EventStore:
         self._check(name)

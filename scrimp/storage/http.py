@@ -256,13 +256,10 @@ class HttpStorage(Storage):
         path = urlsplit(url).path.strip("/")
         self._folder = f"{path}/" if path else ""
         self._server = HttpServer(url, given.strip(), timeout)
+        self.url = self._server.url
 
     def __reduce__(self) -> tuple[object, ...]:
         return HttpStorage, (self.url, self._server._token, self._server._timeout)
-
-    @property
-    def url(self) -> str:
-        return self._server.url
 
     def create(self, name: str, events: Sequence[Appended]) -> EventStore:
         full = self._full(name)
@@ -299,17 +296,13 @@ class HttpStorage(Storage):
 class _HttpStore(EventStore):
     def __init__(self, server: HttpServer, name: str, full: str, identity: str) -> None:
         self._server = server
-        self._name = name
+        self.name = name
         self._log = {"study": full, "identity": identity}
         self._thread_turn = threading.Lock()
         self._turn = ""
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _HttpStore, (self._server, self._name, self._log["study"], self._log["identity"])
-
-    @property
-    def name(self) -> str:
-        return self._name
+        return _HttpStore, (self._server, self.name, self._log["study"], self._log["identity"])
 
     def append(self, events: Sequence[Appended], decision: int | None = None) -> int:
         lines = lines_of(events, decision)
@@ -338,11 +331,11 @@ class _HttpStore(EventStore):
 
     def _whole(self, page: Page, start: int) -> list[Event]:
         """Return the events of a page and of those after it."""
-        events = decode(page.events, self._name, start)
+        events = decode(page.events, self.name, start)
         while page.events and start + len(events) < page.length:
             asked = Read(**self._log, start=start + len(events))
             page = self._server.get("read", asked, Page)
-            events += decode(page.events, self._name, start + len(events))
+            events += decode(page.events, self.name, start + len(events))
         return events
 
     @contextmanager

@@ -65,20 +65,13 @@ class JournalStorage(Storage):
     """The studies in ``folder``, which is created with the first study."""
 
     def __init__(self, folder: str | PathLike[str]) -> None:
-        self._folder = Path(folder).expanduser().absolute()
+        self._folder = self.path = Path(folder).expanduser().absolute()
+        self.url = f"journal:///{self._folder}"
         self._names = JournalNames(self._folder)
         self._logs: WeakSet[JournalLog] = WeakSet()
 
     def __reduce__(self) -> tuple[object, ...]:
         return JournalStorage, (self._folder,)
-
-    @property
-    def url(self) -> str:
-        return f"journal:///{self._folder}"
-
-    @property
-    def path(self) -> Path:
-        return self._folder
 
     def create(self, name: str, events: Sequence[Appended]) -> EventStore:
         check_name(name)
@@ -184,11 +177,8 @@ class JournalStorage(Storage):
 
 class _JournalStore(EventStore):
     def __init__(self, log: JournalLog) -> None:
+        self.name = log.name
         self._log = log
-
-    @property
-    def name(self) -> str:
-        return self._log.name
 
     def append(self, events: Sequence[Appended], decision: int | None = None) -> int:
         return self._log.append(lines_of(events, decision), decision)

@@ -28,15 +28,13 @@ class MemoryStorage(Storage):
     []
     """
 
+    url = "memory://"
+
     def __init__(self) -> None:
         self._studies: dict[str, _MemoryStore] = {}
         self._kept: dict[str, str] = {}
         self._identity = secrets.token_hex(16)
         self._lock = threading.Lock()
-
-    @property
-    def url(self) -> str:
-        return "memory://"
 
     def create(self, name: str, events: Sequence[Appended]) -> EventStore:
         store = _MemoryStore(check_name(name), decode(lines_of(events, first=True), name))
@@ -79,29 +77,23 @@ class _MemoryStore(EventStore):
     """The log of a study in a list. Events pass through their JSON form, so that reading returns
     what any other store would."""
 
+    durable = False
+
     def __init__(self, name: str, events: list[Event]) -> None:
-        self._name = name
+        self.name = name
         self._events = events
         self._decisions: set[int] = set()
         # Here `remaining` is the moment at which the lease runs out.
         self._leases: dict[int, Lease] = {}
         self._lock = threading.Lock()
 
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def durable(self) -> bool:
-        return False
-
     def append(self, events: Sequence[Appended], decision: int | None = None) -> int:
-        stored = decode(lines_of(events, decision), self._name)
+        stored = decode(lines_of(events, decision), self.name)
         with self._lock:
             log = self._log()
             if decision is not None:
                 if decision in self._decisions:
-                    raise decision_taken(self._name, decision)
+                    raise decision_taken(self.name, decision)
                 self._decisions.add(decision)
             log.extend(stored)
             return len(log)
@@ -142,5 +134,5 @@ class _MemoryStore(EventStore):
     def _log(self) -> list[Event]:
         # Every study begins with an event, so an empty log is a deleted one.
         if not self._events:
-            raise deleted_study(self._name, "memory://")
+            raise deleted_study(self.name, "memory://")
         return self._events

@@ -128,11 +128,8 @@ class PostgresStorage(Storage):
     """The studies in the database at ``url``; ``shown`` is the URL without its password."""
 
     def __init__(self, url: str, shown: str, timeout: float = 60.0) -> None:
+        self.url = shown
         self._server = PostgresServer(url, shown, timeout)
-
-    @property
-    def url(self) -> str:
-        return self._server.shown
 
     def create(self, name: str, events: Sequence[Appended]) -> EventStore:
         check_name(name)
@@ -210,8 +207,8 @@ class PostgresStorage(Storage):
 
 class _PostgresStore(ServedStore):
     def __init__(self, server: PostgresServer, name: str, study: int) -> None:
+        self.name, self.identity = name, str(study)
         self._server = server
-        self._name = name
         self._study = study
         # An advisory lock of the server, which is released when its holder disconnects.
         self._lock = study % 2**31
@@ -219,11 +216,7 @@ class _PostgresStore(ServedStore):
         self._turn: _Turn | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _PostgresStore, (self._server, self._name, self._study)
-
-    @property
-    def name(self) -> str:
-        return self._name
+        return _PostgresStore, (self._server, self.name, self._study)
 
     def append(self, events: Sequence[Appended], decision: int | None = None) -> int:
         return self.append_once(uuid.uuid4(), events, decision)
@@ -236,14 +229,10 @@ class _PostgresStore(ServedStore):
             raise self._deleted()
         return length
 
-    @property
-    def identity(self) -> str:
-        return str(self._study)
-
     def batch(self, key: uuid.UUID) -> list[Event] | None:
         query = "SELECT event FROM {schema}scrimp_events WHERE study = %s AND batch = %s"
         found = _rows(self._server, query, self._study, str(key))
-        return decode_text(found[0][0], self._name) if found else None
+        return decode_text(found[0][0], self.name) if found else None
 
     def page(self, start: int) -> tuple[list[str], int]:
         length, first, text = self._asked(READ_PART, start, self._study)
@@ -271,7 +260,7 @@ class _PostgresStore(ServedStore):
     ) -> list[Event]:
         stored = self._stored(lines_of(events, decision), decision, start, key, answer=True)
         if stored[0] == 0:
-            raise Conflict(f"no process waits for decision {decision} of {self._name!r} any more")
+            raise Conflict(f"no process waits for decision {decision} of {self.name!r} any more")
         return self._events(stored, start)
 
     def read(self, start: int = 0) -> list[Event]:
@@ -319,7 +308,7 @@ class _PostgresStore(ServedStore):
         _, decision, batch, _, count, _, start, _, _ = values
         found = connection.ask(PLACE, (self._study, batch))
         if not found:
-            raise decision_taken(self._name, decision) from None
+            raise decision_taken(self.name, decision) from None
         ((position,),) = found
         begin = position if start is None else start
         _, first, news = _news(connection, READ, begin, self._study)
@@ -333,7 +322,7 @@ class _PostgresStore(ServedStore):
             return self._from_the_middle(start)
         events: list[Event] = []
         while lines is not None:
-            events += decode_text(lines, self._name, start + len(events))
+            events += decode_text(lines, self.name, start + len(events))
             if start + len(events) >= length:
                 break
             # The answer was one page of several.
@@ -454,7 +443,7 @@ class _PostgresStore(ServedStore):
         return self._server.run(lambda connection: _news(connection, query, *parameters)) or GONE
 
     def _deleted(self) -> Exception:
-        return deleted_study(self._name, self._server.shown)
+        return deleted_study(self.name, self._server.shown)
 
 
 def _joined(found: str, more: str | None) -> str:

@@ -362,15 +362,9 @@ class SqliteStorage(Storage):
     for up to ``timeout`` seconds."""
 
     def __init__(self, path: str | PathLike[str], timeout: float = 60.0) -> None:
-        self._file = SqliteFile(Path(path).expanduser().absolute(), timeout)
-
-    @property
-    def url(self) -> str:
-        return f"sqlite:///{self._file.path}"
-
-    @property
-    def path(self) -> Path:
-        return self._file.path
+        self.path = Path(path).expanduser().absolute()
+        self.url = f"sqlite:///{self.path}"
+        self._file = SqliteFile(self.path, timeout)
 
     def create(self, name: str, events: Sequence[Appended]) -> EventStore:
         check_name(name)
@@ -429,25 +423,17 @@ class SqliteStorage(Storage):
     def _study(self, name: str) -> int:
         found = self._file.rows("SELECT id FROM studies WHERE name = ?", name)
         if not found:
-            if not Path(self._file.path).exists():
-                raise missing_file(name, str(self._file.path))
+            if not self._file.path.exists():
+                raise missing_file(name, str(self.path))
             raise unknown_study(name, self.names(), self.url)
         return int(found[0][0])
 
 
 class _SqliteStore(ServedStore):
     def __init__(self, file: SqliteFile, name: str, study: int) -> None:
+        self.name, self.identity = name, str(study)
         self._file = file
-        self._name = name
         self._study = study
-
-    @property
-    def name(self) -> str:
-        return self._name
-
-    @property
-    def identity(self) -> str:
-        return str(self._study)
 
     def append(self, events: Sequence[Appended], decision: int | None = None) -> int:
         lines = lines_of(events, decision)
@@ -478,7 +464,7 @@ class _SqliteStore(ServedStore):
         except sqlite3.IntegrityError:
             if decision is None:
                 raise
-            raise decision_taken(self._name, decision) from None
+            raise decision_taken(self.name, decision) from None
         return length + len(lines)
 
     def batch(self, key: UUID) -> list[Event] | None:
@@ -501,11 +487,11 @@ class _SqliteStore(ServedStore):
             return [], int(rows[0][0])
         before = found[0][1] if begin < start else None
         for number, (event, checksum, _) in enumerate(found[start - begin :], start):
-            before = next_link(before, event, checksum, f"event {number} of study {self._name!r}")
+            before = next_link(before, event, checksum, f"event {number} of study {self.name!r}")
         return [event.decode() for event, _, _ in found[start - begin :]], found[0][2] + 1
 
     def read(self, start: int = 0) -> list[Event]:
-        return decode(self._lines(start), self._name, start)
+        return decode(self._lines(start), self.name, start)
 
     def lines(self) -> list[str]:
         return self._lines(0)
@@ -519,9 +505,9 @@ class _SqliteStore(ServedStore):
             self._check_exists()
         for number, row in enumerate(found, start):
             if not all(isinstance(value, bytes) for value in row):
-                raise damaged(f"event {number} of study {self._name!r}")
+                raise damaged(f"event {number} of study {self.name!r}")
         if start == 0:
-            check_chain(found, self._name)
+            check_chain(found, self.name)
         return [event for event, _ in found]
 
     def lease(self, lease: Lease) -> None:
@@ -554,14 +540,14 @@ class _SqliteStore(ServedStore):
         )
         last = connection.execute(query, (self._study,)).fetchone()
         if last is None:  # every study begins with an event
-            raise deleted_study(self._name, f"sqlite:///{self._file.path}")
+            raise deleted_study(self.name, f"sqlite:///{self._file.path}")
         if not isinstance(last[0], int) or last[0] >= 2**62 or not isinstance(last[1], bytes):
-            raise damaged(f"the last event of study {self._name!r}")
+            raise damaged(f"the last event of study {self.name!r}")
         return last[0] + 1, last[1]
 
     def _check_exists(self) -> None:
         if not self._file.rows("SELECT 1 FROM studies WHERE id = ?", self._study):
-            raise deleted_study(self._name, f"sqlite:///{self._file.path}")
+            raise deleted_study(self.name, f"sqlite:///{self._file.path}")
 
 
 def _lease(row: Row) -> Lease | None:

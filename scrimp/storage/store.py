@@ -60,16 +60,11 @@ class SharedTurn:
 class EventStore(ABC):
     """The log and the leases of one study."""
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The study's name."""
+    name: str
+    """The study's name."""
 
-    @property
-    def durable(self) -> bool:
-        """True when the log outlives this process; otherwise nothing that belongs to it needs
-        flushing."""
-        return True
+    durable: bool = True
+    """True when the log outlives this process; otherwise nothing that belongs to it needs flushing."""
 
     @abstractmethod
     def append(self, events: Sequence[Appended], decision: int | None = None) -> int:
@@ -136,10 +131,8 @@ class ServedStore(EventStore):
     the batch again under the same key, and it is stored once.
     """
 
-    @property
-    @abstractmethod
-    def identity(self) -> str:
-        """An id that no other study of the storage has, not even a later one of the same name."""
+    identity: str
+    """An id that no other study of the storage has, not even a later one of the same name."""
 
     @abstractmethod
     def append_once(
@@ -161,16 +154,11 @@ class ServedStore(EventStore):
 class Storage(ABC):
     """A place that holds studies."""
 
-    @property
-    @abstractmethod
-    def url(self) -> str:
-        """The address of the storage, without secrets."""
+    url: str
+    """The address of the storage, without secrets."""
 
-    @property
-    def path(self) -> Path | None:
-        """The file or folder of the storage, beside which checkpoints may go; None when it has
-        none."""
-        return None
+    path: Path | None = None
+    """The file or folder of the storage, beside which checkpoints may go; None when it has none."""
 
     @abstractmethod
     def create(self, name: str, events: Sequence[Appended]) -> EventStore:
