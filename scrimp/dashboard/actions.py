@@ -16,10 +16,10 @@ from scrimp.executors.clock import wall_clock
 from scrimp.formats.study_file import outline_of, read_outline
 from scrimp.formats.toml_reading import read_budget_text
 from scrimp.json_values import Config
+from scrimp.schedulers.scheduler import may_add
 from scrimp.space.parameter import Constant, Float, Int
 from scrimp.space.space import Space
 from scrimp.space.space_text import read_space_text
-from scrimp.study.decisions import room_for_trials
 from scrimp.study.studies import create_study, delete_study
 from scrimp.study.study import Study
 from scrimp.study_log.events import StudyChanged
@@ -78,7 +78,7 @@ def enqueue(study: Study, form: Form) -> str:
     study.enqueue(form_config(study.history.problem.space, form))
     if len(study.history.queue) == before:
         return "known"
-    return "enqueued" if room_for_trials(study.history) else "enqueued-full"
+    return "enqueued" if may_add(study.history) else "enqueued-full"
 
 
 @_action("/tell")

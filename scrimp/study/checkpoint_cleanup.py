@@ -59,32 +59,24 @@ def needless(history: History, policy: Policy, keep: str, trials: set[int]) -> l
     kept |= {trial.id for trial in history.interrupted}
     return [
         number
-        for number in sorted(trials)
-        if (history.trials[number].finished and number not in kept)
-        or (
-            history.trials[number].status == "paused"
-            and not policy.may_resume(history, number)
-            and number not in kept
-        )
+        for number in sorted(trials - kept)
+        if history.trials[number].finished
+        or (history.trials[number].status == "paused" and not policy.may_resume(history, number))
     ]
 
 
 def _best_of(history: History, trials: set[int]) -> set[int]:
     """Return the best trial of the study, or with several metrics those of its front, and the best
     of ``trials`` at full budget."""
-    problem = history.problem
+    known = ((number, history.trials[number].last) for number in trials)
+    full = {
+        number: last
+        for number, last in known
+        if last is not None and last.loss is not None and last.feasible
+        if last.step >= history.problem.full_budget
+    }
+    places = standings(list(full.values()))
     best = {trial.id for trial, _ in history.front}
-    full = []
-    for number in trials:
-        last = history.trials[number].last
-        if (
-            last is not None
-            and last.loss is not None
-            and last.step >= problem.full_budget
-            and last.feasible
-        ):
-            full.append(number)
-    places = standings([history.trials[number].curve[-1] for number in full])
     return best | {number for _, number in sorted(zip(places, full, strict=True))[:1]}
 
 

@@ -22,9 +22,9 @@ from msgspec import structs
 from scrimp.errors import ConfigError, MethodError, ScrimpError, StudyError
 from scrimp.json_values import Json
 from scrimp.methods.named_methods import Method, build_policy
-from scrimp.methods.policy import Decision, Policy, Start
+from scrimp.methods.policy import Action, Decision, Policy, Start
 from scrimp.plugins.plugins import load_recorded
-from scrimp.schedulers.scheduler import Finish, Resume, Wait
+from scrimp.schedulers.scheduler import Finish, Resume, Wait, may_add
 from scrimp.study.advising import with_advice
 from scrimp.study_log.decision_record import (
     EMPTY_RECORD,
@@ -56,12 +56,6 @@ def policy_of(history: History, past: "Past | None" = None) -> Policy:
     # Models of past studies may be fitted here.
     with one_thread():
         return build_policy(history.problem, Method.from_json(history.method), past)
-
-
-def room_for_trials(history: History) -> bool:
-    """True if the study's total of configurations allows one more."""
-    total = history.totals.n_trials
-    return total is None or len(history.trials) < total
 
 
 @one_thread()
@@ -104,47 +98,41 @@ def _next_decision(policy: Policy, history: History, outlined: bool) -> Decision
     total = history.totals.budget
     if total is not None and history.spent >= total:
         return Decision(Finish("the study's budget is spent"))
-    if history.queue or not room_for_trials(history):
+    if history.queue or not may_add(history):
         return _without_config(policy, history)
     decide = policy.outline if outlined else policy.decide
     decision = decide(history, history.rng("decide"))
     if history.advised and not outlined:
         decision = with_advice(policy, history, decision)
-    action, full = decision.action, history.problem.full_budget
+    action = decision.action
     if isinstance(action, Start):
-        config = history.problem.space.validate(action.config)
-        action = replace(action, config=config, budget=min(float(action.budget), full))
-    elif isinstance(action, Resume):
-        action = replace(action, budget=min(float(action.budget), full))
-    return Decision(action, decision.record)
+        action = replace(action, config=history.problem.space.validate(action.config))
+    return _within_budget(history, action, decision.record)
+
+
+def _within_budget(history: History, action: Action, record: DecisionRecord) -> Decision:
+    """Return a decision whose grant is at most the full budget."""
+    if isinstance(action, Start | Resume):
+        budget = min(float(action.budget), history.problem.full_budget)
+        action = replace(action, budget=budget)
+    return Decision(action, record)
 
 
 def _without_config(policy: Policy, history: History) -> Decision:
     """Decide without a configuration of the policy: the next is in the queue, or there is no room."""
     decision = policy.outline(history, history.rng("decide"))
-    action, room = decision.action, room_for_trials(history)
-    match action:
-        case Start() if room:
-            return _enqueued(history, action)
-        case Start():
-            running = history.counts["running"] > 0
-            return Decision(
-                Wait("all trials are added") if running else Finish("all trials are added")
-            )
-        case Resume():
-            budget = min(float(action.budget), history.problem.full_budget)
-            return Decision(replace(action, budget=budget), decision.record)
-        case _ if room and history.problem.budget is None:
-            # The method has nothing left to try, but the queue has.
-            return _enqueued(history, Start({}, 1.0))
-    return decision
-
-
-def _enqueued(history: History, instead: Start) -> Decision:
-    """Start the front of the queue, with the budget and tag of the start that it replaces."""
-    return Decision(
-        replace(instead, config=dict(history.queue[0])), DecisionRecord(reason=Queued())
-    )
+    action = decision.action
+    if not may_add(history) and isinstance(action, Start):
+        running = history.counts["running"] > 0
+        return Decision((Wait if running else Finish)("all trials are added"))
+    if may_add(history) and isinstance(action, Wait | Finish) and history.problem.budget is None:
+        # The method has nothing left to try, but the queue has.
+        action = Start({}, 1.0)
+    if isinstance(action, Start):
+        # The front of the queue, with the budget and tag of the start that it replaces.
+        start = replace(action, config=dict(history.queue[0]))
+        return Decision(start, DecisionRecord(reason=Queued()))
+    return _within_budget(history, action, decision.record)
 
 
 def misfit(history: History, trial: Trial) -> str:

@@ -8,7 +8,7 @@ The method of the study predicts (`Policy.forecast`), with the hyperparameters t
 recorded, on all results so far. Nothing is fitted, unless no decision has recorded a fit yet.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import TYPE_CHECKING
@@ -91,34 +91,30 @@ class Predictions:
             raise StudyError(
                 "dataframe needs pandas, which is not installed; pip install pandas"
             ) from None
-        rows: list[dict[str, object]] = []
-        for place, config in enumerate(self.configs):
-            row: dict[str, object] = dict(config)
-            if self.at is not None:
-                row["at"] = self.at[place]
-            for column, name in enumerate(self.names):
-                row[name] = float(self.mean[place, column])
-                row[f"{name}_std"] = float(self.std[place, column])
-                row[f"{name}_noise"] = float(self.noise[place, column])
+        rows = []
+        for config, at, metrics in self._rows():
+            row = dict(config) if at is None else {**config, "at": at}
+            for name, found in metrics.items():
+                row |= {name: found["mean"]}
+                row |= {f"{name}_std": found["std"], f"{name}_noise": found["noise"]}
             rows.append(row)
         return pandas.DataFrame(rows)
 
     def to_json(self) -> list[dict[str, Json]]:
         """Return one object for each configuration: "params", "at", and by metric "mean", "std" and
         "noise"."""
-        found: list[dict[str, Json]] = []
+        rows = self._rows()
+        return [{"params": config, "at": at, "metrics": found} for config, at, found in rows]
+
+    def _rows(self) -> Iterator[tuple[Config, float | None, dict[str, dict[str, float]]]]:
+        """Yield each configuration with its budget and the numbers of each metric."""
+        parts = {"mean": self.mean, "std": self.std, "noise": self.noise}
         for place, config in enumerate(self.configs):
-            metrics: dict[str, Json] = {
-                name: {
-                    "mean": float(self.mean[place, column]),
-                    "std": float(self.std[place, column]),
-                    "noise": float(self.noise[place, column]),
-                }
+            metrics = {
+                name: {part: float(values[place, column]) for part, values in parts.items()}
                 for column, name in enumerate(self.names)
             }
-            at = None if self.at is None else self.at[place]
-            found.append({"params": config, "at": at, "metrics": metrics})
-        return found
+            yield config, None if self.at is None else self.at[place], metrics
 
 
 def predict_configs(

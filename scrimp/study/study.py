@@ -343,7 +343,11 @@ class Study(Logged):
         if count is not None:
             if not is_whole(count, 1):
                 raise StudyError(f"count is {count!r}; ask for at least one trial")
-            return self._ask_several(count)
+            trials = [self.ask()]
+            with suppress(StudyError):
+                while len(trials) < count:
+                    trials.append(self.ask())
+            return trials
         with self._ledger.lock:
             match self._ledger.take(self._deciding, worker=""):
                 case Trial() as trial:
@@ -357,14 +361,6 @@ class Study(Logged):
                         f"study {self.name!r} waits for results of running trials: {reason}; tell"
                         " one first"
                     )
-
-    def _ask_several(self, count: int) -> list[Trial]:
-        """Return up to ``count`` trials; raise only if there is none."""
-        trials = [self.ask()]
-        with suppress(StudyError):
-            while len(trials) < count:
-                trials.append(self.ask())
-        return trials
 
     def report(
         self,

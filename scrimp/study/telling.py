@@ -15,9 +15,8 @@ from scrimp.errors import ReportError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.json_values import Json
 from scrimp.methods.policy import Policy
-from scrimp.schedulers.scheduler import Verdict
+from scrimp.schedulers.scheduler import Verdict, may_add
 from scrimp.space.space import Space
-from scrimp.study.decisions import room_for_trials
 from scrimp.study.ledger import Ledger
 from scrimp.study_log.advice import MAX_OPEN_PROPOSALS
 from scrimp.study_log.events import Advised, Enqueued, Reported, StudyChanged, ended_event
@@ -181,7 +180,7 @@ def make_room(ledger: Ledger) -> bool:
     """Raise a total that is used up by one trial, since a user who asks may exceed it; False if
     none is. A run in progress keeps its limit."""
     history = ledger.history
-    full, total = not room_for_trials(history), history.totals.budget
+    full, total = not may_add(history), history.totals.budget
     spent = total is not None and history.spent >= total
     if full or spent:
         room = Totals(n_trials=len(history.trials) + 1) if full else None

@@ -98,10 +98,8 @@ def check_constraint(name: str, rule: object) -> None:
 
 def constraint_json(rule: Constraint) -> list[Json]:
     """Return the kind of a constraint and its numbers."""
-    return [
-        next(kind for kind, made in CONSTRAINT_KINDS.items() if isinstance(rule, made)),
-        *vars(rule).values(),
-    ]
+    kind, *_ = constraint_table(rule)
+    return [kind, *vars(rule).values()]
 
 
 _KEYS = ("at_most", "at_least", "equals", "tolerance")
@@ -136,13 +134,8 @@ def constraint_table(rule: Constraint) -> dict[str, float]:
     >>> constraint_table(Equals(0.5, 0.01))
     {'equals': 0.5, 'tolerance': 0.01}
     """
-    match rule:
-        case AtMost(limit):
-            return {"at_most": limit}
-        case AtLeast(limit):
-            return {"at_least": limit}
-        case Equals(value, tolerance):
-            return {"equals": value, "tolerance": tolerance}
+    kind = next(kind for kind, made in CONSTRAINT_KINDS.items() if isinstance(rule, made))
+    return dict(zip((kind, "tolerance"), vars(rule).values(), strict=False))
 
 
 def constraint_words(name: str, rule: Constraint) -> str:

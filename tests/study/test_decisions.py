@@ -14,14 +14,13 @@ from scrimp.gp import stationary as catalog
 from scrimp.gp.kernel import Scaled
 from scrimp.gp.stationary import Matern32
 from scrimp.methods.policy import Action, Decision, Policy, Start
-from scrimp.schedulers.scheduler import Finish, Resume, Wait
+from scrimp.schedulers.scheduler import Finish, Resume, Wait, may_add
 from scrimp.study.decisions import (
     MAX_RECORD_BYTES,
     checked_record,
     decision_events,
     next_decision,
     policy_of,
-    room_for_trials,
 )
 from scrimp.study_log.decision_record import (
     EMPTY_RECORD,
@@ -170,7 +169,7 @@ def test_without_room_only_the_outline_is_asked_for() -> None:
 
 def test_nothing_is_added_beyond_the_total() -> None:
     history = history_of(StudyChanged(totals=Totals(n_trials=1)), *added(0))
-    assert not room_for_trials(history)
+    assert not may_add(history)
     assert isinstance(next_decision(START, history).action, Wait)
     done = history.with_events([Reported(trial=0, step=9.0, metrics={"value": 1.0})])
     assert isinstance(next_decision(START, done).action, Finish)
