@@ -12,6 +12,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from scrimp.display.figures import duration
 from scrimp.display.study_words import adviser_lines
 from scrimp.study_log.messages import headline
 from scrimp.study_log.trial import Trial
@@ -94,11 +95,7 @@ def _duration(seconds: float | None) -> str:
     """
     if seconds is None:
         return "–"
-    minutes, rest = divmod(int(seconds), 60)
-    if minutes == 0:
-        return f"{seconds:.1f} s"
-    hours = f"{minutes // 60} h {minutes % 60} min"
-    return hours if minutes >= 60 else f"{minutes} min {rest} s"
+    return f"{seconds:.1f} s" if seconds < 60 else duration(seconds)
 
 
 def _age(seconds: float) -> str:

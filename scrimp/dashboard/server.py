@@ -103,10 +103,7 @@ class Access:
     app: ASGIApp
     secrets: Secrets
     _sessions: Mapping[str, str] = field(
-        default_factory=lambda: {
-            "write": secrets.token_urlsafe(24),
-            "read": secrets.token_urlsafe(24),
-        }
+        default_factory=lambda: {role: secrets.token_urlsafe(24) for role in ("write", "read")}
     )
     _used: set[str] = field(default_factory=set)
 
@@ -114,12 +111,6 @@ class Access:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-
-        async def send_guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
-            await send(message)
-
         answer = self._answer(scope)
         if answer is None and scope["method"] not in ("GET", "HEAD"):
             body = await received(receive, MAX_BODY_BYTES)
@@ -127,7 +118,7 @@ class Access:
                 answer = _refusal_response(body)
             else:
                 receive = replayed(body, receive)
-        await (self.app if answer is None else answer)(scope, receive, send_guarded)
+        await (self.app if answer is None else answer)(scope, receive, guarded(send))
 
     def _answer(self, scope: Scope) -> Response | None:
         """Return the response to send instead of the page, or None to let the request pass."""
@@ -141,12 +132,7 @@ class Access:
             return _refusal_response(refusal)
         scope["may_change"] = role == "write"
         if given and role is not None and self.secrets.write is not None:
-            rest = urlencode([(key, value) for key, value in query.items() if key != "token"])
-            target = "/" + scope["path"].lstrip("/\\") + (f"?{rest}" if rest else "")
-            response = RedirectResponse(target, status_code=303)
-            key = self._sessions[role]
-            response.set_cookie(cookie_name(headers), key, httponly=True, samesite="strict")
-            return response
+            return begun_session(scope, self._sessions[role], query)
         return None
 
     def _refusal(self, headers: Mapping[str, str], method: str, role: str | None) -> Refusal | None:
@@ -187,6 +173,28 @@ class Access:
             if _equal(self._sessions[role], kept):
                 return role
         return None
+
+
+def guarded(send: Send) -> Send:
+    """Return a ``send`` that adds `HEADERS` to responses."""
+
+    async def send_guarded(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).update(HEADERS)
+        await send(message)
+
+    return send_guarded
+
+
+def begun_session(scope: Scope, key: str, query: Mapping[str, str]) -> Response:
+    """Return the way to the same page without the token in its address, with a cookie that holds the
+    session's ``key``."""
+    rest = urlencode({name: value for name, value in query.items() if name != "token"})
+    target = "/" + scope["path"].lstrip("/\\") + (f"?{rest}" if rest else "")
+    response = RedirectResponse(target, status_code=303)
+    name, secure = cookie_name(Headers(scope=scope)), scope.get("scheme") == "https"
+    response.set_cookie(name, key, httponly=True, samesite="strict", secure=secure)
+    return response
 
 
 def foreign_change(headers: Mapping[str, str]) -> bool:

@@ -104,7 +104,6 @@ class WorkDone(Fold[dict[str, tuple[int, int, float]]]):
     """The number of trials and of failed ones, and the latest activity, of each worker."""
 
     def begin(self, problem: Problem) -> dict[str, tuple[int, int, float]]:
-        """Return the state before any trial."""
         return {}
 
     def step(
@@ -114,7 +113,6 @@ class WorkDone(Fold[dict[str, tuple[int, int, float]]]):
         before: Trial | None,
         trial: Trial | None,
     ) -> None:
-        """Apply one event."""
         if trial is None or trial is before or not trial.worker:
             return
         count, failed, _ = state.get(trial.worker, (0, 0, 0.0))

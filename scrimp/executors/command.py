@@ -1,7 +1,8 @@
 """Scripts as trials: one process tree per trial, with reports read from its output and checkpoints
 committed with each report.
 
-    CommandExecutor(Command("python train.py --lr {lr}"), ("val_error",), environments=[{}, {}])
+    rules = Rules(Command("python train.py --lr {lr}"), ("val_error",))
+    CommandExecutor(rules, environments=[{}, {}])
 
 Each script has a `Supervisor`, a thread that watches it from its start to the end of its last
 child, so that copying a large checkpoint or ending a stubborn process delays no other trial;
@@ -182,13 +183,14 @@ class ScriptLog:
 
 @dataclass(frozen=True)
 class Rules:
-    """The settings that all scripts of an executor share."""
+    """The settings that all scripts of an executor share. ``time_limit`` is seconds per grant;
+    ``grace`` is the time a script has to end by itself, and again after SIGTERM."""
 
     command: Command
     metrics: tuple[str, ...]
-    cost: str | None
-    time_limit: float | None
-    grace: float
+    cost: str | None = None
+    time_limit: float | None = None
+    grace: float = 5.0
 
 
 Inbox: TypeAlias = "queue.SimpleQueue[tuple[Supervisor, News]]"
@@ -201,6 +203,9 @@ class Supervisor(SlotWorker):
     ``stopped`` ends the script, whose later reports do not count; ``announced`` warns it of the
     shutdown: if it ends now, its trial is handed back. ``latest`` is what came last of its news.
     """
+
+    # Each script has a supervisor of its own.
+    alive = False
 
     def __init__(
         self,
@@ -223,11 +228,6 @@ class Supervisor(SlotWorker):
         self._remark = ""
         self._terminate_at = self._kill_at = float("inf")
         self._warned = False
-
-    @property
-    def alive(self) -> bool:
-        """False: each script has a supervisor of its own."""
-        return False
 
     def begin(self, assignment: Assignment) -> None:
         self._assignment, kept = assignment, assignment.checkpoint_dir
@@ -469,26 +469,13 @@ class Supervisor(SlotWorker):
 
 
 class CommandExecutor(WorkerSlots[Supervisor]):
-    """An executor that runs ``command`` in one slot per environment; each environment holds extra
-    variables.
+    """An executor that runs a command in one slot per environment; each environment holds extra
+    variables."""
 
-    ``time_limit`` is seconds per grant. ``grace`` is the time a script has to end by itself, and
-    again after SIGTERM.
-    """
-
-    def __init__(
-        self,
-        command: Command,
-        metrics: tuple[str, ...],
-        cost: str | None = None,
-        *,
-        environments: Sequence[Mapping[str, str]],
-        time_limit: float | None = None,
-        grace: float = 5.0,
-    ) -> None:
+    def __init__(self, rules: Rules, environments: Sequence[Mapping[str, str]]) -> None:
         # Supervisors watch the time limit: a script gets time to end.
         super().__init__(len(environments), time_limit=None)
-        self._rules = Rules(command, metrics, cost, time_limit, grace)
+        self._rules = rules
         self._environments = environments
         self._inbox: Inbox = queue.SimpleQueue()
         self._name = secrets.token_hex(8)

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, SupportsFloat, TypeVar, cast, overload
+from typing import NamedTuple, NoReturn, SupportsFloat, TypeVar, cast, overload
 
 from scrimp.checks import did_you_mean, is_finite
 from scrimp.errors import CheckpointError, ReportError
@@ -38,6 +38,15 @@ logger = logging.getLogger("scrimp")
 Default = TypeVar("Default")
 
 Objective = Callable[["LiveTrial"], object]
+
+
+class Task(NamedTuple):
+    """What a run evaluates: the names of the metrics, and the metric that is the cost, if any."""
+
+    objective: Objective
+    metrics: tuple[str, ...]
+    cost: str | None = None
+
 
 Emit = Callable[[list[Event]], bool]
 """A function that makes events durable and returns whether the trial continues."""
@@ -365,16 +374,8 @@ class InProcess(Executor):
 
     slots = 1
 
-    def __init__(
-        self,
-        objective: Objective,
-        metrics: tuple[str, ...],
-        cost: str | None = None,
-        clock: Clock = wall_clock,
-    ) -> None:
-        self._objective = objective
-        self._metrics = metrics
-        self._cost = cost
+    def __init__(self, task: Task, clock: Clock = wall_clock) -> None:
+        self._task = task
         self._clock = clock
         self._assignment: Assignment | None = None
         self._stopped = False
@@ -414,8 +415,9 @@ class InProcess(Executor):
             return not self._stopped
 
         try:
-            trial = LiveTrial(self._assignment, self._metrics, self._cost, emit, self._clock)
-            last = run_objective(self._objective, trial, self._clock)
+            objective, metrics, cost = self._task
+            trial = LiveTrial(self._assignment, metrics, cost, emit, self._clock)
+            last = run_objective(objective, trial, self._clock)
             if self._undelivered is not None:
                 raise self._undelivered
             self._cause = self._assignment.trial, trial.failure

@@ -25,7 +25,7 @@ import cloudpickle
 
 from scrimp.errors import ObjectiveError
 from scrimp.executors.executor import Assignment
-from scrimp.executors.live_trial import Objective
+from scrimp.executors.live_trial import Task
 from scrimp.executors.process_tree import ProcessTree, inherited
 from scrimp.executors.worker_slots import News, SlotWorker, WorkerSlots
 from scrimp.plugins.plugins import VARIABLE, named_plugins
@@ -126,18 +126,15 @@ class Processes(WorkerSlots[_WorkerProcess]):
 
     def __init__(
         self,
-        objective: Objective,
-        metrics: tuple[str, ...],
-        cost: str | None = None,
-        *,
+        task: Task,
         environments: Sequence[Mapping[str, str]],
         time_limit: float | None = None,
     ) -> None:
         try:
-            self._task = cloudpickle.dumps((objective, metrics, cost))
+            self._task = cloudpickle.dumps(task)
         except Exception as error:
             raise ObjectiveError(
-                f"the objective {objective!r} cannot be sent to worker processes ({error}); "
+                f"the objective {task.objective!r} cannot be sent to worker processes ({error}); "
                 "define it at module level, or open files and devices inside it, or use workers=1"
             ) from None
         super().__init__(len(environments), time_limit)

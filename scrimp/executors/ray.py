@@ -6,7 +6,7 @@ is durable. An actor that dies, alone or with its node, loses its trial: the loo
 new actor, from its checkpoint. So checkpoints must be where all nodes can reach them: on a shared
 file system, or at a URL (`shared_checkpoints`).
 
-    RayExecutor(objective, ("val_error",), settings=RaySettings(cpus=4, gpus=1, checkpoints="s3://bucket/runs"), slots=16)
+    RayExecutor(Task(objective, ("val_error",)), RaySettings(cpus=4, gpus=1, checkpoints="s3://bucket/runs"), slots=16)
 """
 
 import contextlib
@@ -23,9 +23,9 @@ from scrimp.errors import CheckpointError, ObjectiveError, StudyError
 from scrimp.executors.checkpoint_folder import CheckpointFolder
 from scrimp.executors.clock import wall_clock
 from scrimp.executors.executor import Assignment
-from scrimp.executors.live_trial import Objective
+from scrimp.executors.live_trial import Task
 from scrimp.executors.shared_checkpoints import SharedCheckpoints, check_url
-from scrimp.executors.worker_slots import News, SlotWorker, Task, WorkerSlots, run_assignment
+from scrimp.executors.worker_slots import News, SlotWorker, WorkerSlots, run_assignment
 from scrimp.study_log.events import Event, Lost
 
 
@@ -97,14 +97,7 @@ class RayExecutor(WorkerSlots[_ActorSlot]):
     """An executor with ``slots`` actors, which Ray starts as resources become free."""
 
     def __init__(
-        self,
-        objective: Objective,
-        metrics: tuple[str, ...],
-        cost: str | None = None,
-        *,
-        settings: RaySettings,
-        slots: int,
-        time_limit: float | None = None,
+        self, task: Task, settings: RaySettings, slots: int, time_limit: float | None = None
     ) -> None:
         try:
             import ray
@@ -118,10 +111,10 @@ class RayExecutor(WorkerSlots[_ActorSlot]):
         if self._ours:
             ray.init(address=settings.address, include_dashboard=False, log_to_driver=False)
         try:
-            self._task = ray.put((objective, metrics, cost))
+            self._task = ray.put(task)
         except Exception as error:
             raise ObjectiveError(
-                f"the objective {objective!r} cannot be sent to Ray ({error}); open files and"
+                f"the objective {task.objective!r} cannot be sent to Ray ({error}); open files and"
                 " devices inside it"
             ) from error
         self._settings = settings

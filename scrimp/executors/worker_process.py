@@ -15,7 +15,8 @@ import threading
 import traceback
 from multiprocessing.connection import Connection
 
-from scrimp.executors.worker_slots import Task, run_assignment
+from scrimp.executors.live_trial import Task
+from scrimp.executors.worker_slots import run_assignment
 from scrimp.study_log.events import Event
 
 

@@ -12,11 +12,8 @@ from typing import Any, Generic, TypeVar
 from scrimp.errors import CheckpointError
 from scrimp.executors.clock import stopwatch, wall_clock
 from scrimp.executors.executor import Assignment, Deliver, Executor
-from scrimp.executors.live_trial import Emit, LiveTrial, Objective, run_objective
+from scrimp.executors.live_trial import Emit, LiveTrial, Task, run_objective
 from scrimp.study_log.events import Event
-
-Task = tuple[Objective, tuple[str, ...], str | None]
-"""The objective, the names of its metrics, and the metric that is its cost."""
 
 News = tuple[str, list[Any]]
 

@@ -16,20 +16,20 @@ from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl
 from weakref import WeakValueDictionary
 
 from fastapi.concurrency import run_in_threadpool
-from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from scrimp.dashboard.server import (
-    HEADERS,
     Refusal,
-    cookie_name,
+    begun_session,
     cookie_value,
     foreign_change,
+    guarded,
     received,
     replayed,
 )
@@ -59,42 +59,28 @@ class RequestLimits:
 LIMITS = RequestLimits()
 
 
-@dataclass
-class Bucket:
-    """Allowances that refill with time: ``take`` returns False when they are used up."""
-
-    left: float
-    seen: float
-
-    def take(self, now: float, rate: float, most: float) -> bool:
-        """Use one allowance."""
-        self.left = min(most, self.left + max(now - self.seen, 0.0) * rate)
-        self.seen = now
-        if self.left < 1:
-            return False
-        self.left -= 1
-        return True
-
-
 class Buckets:
-    """Buckets by name; the least used are forgotten."""
+    """Allowances by name, ``most`` at one time, that refill at a ``rate``; what is left of each, and
+    when it was seen. The least used are forgotten."""
 
     def __init__(self, rate: float, most: float) -> None:
         self._rate, self._most = rate, most
-        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
+        self._buckets: dict[str, tuple[float, float]] = {}
 
     def take(self, name: str, now: float) -> bool:
-        """Use one allowance of ``name``."""
-        bucket = self._buckets.setdefault(name, Bucket(self._most, now))
-        self._buckets.move_to_end(name)
-        while len(self._buckets) > 10_000:
-            self._buckets.popitem(last=False)
-        return bucket.take(now, self._rate, self._most)
+        """Use one allowance of ``name``; return False when they are used up."""
+        left, seen = self._buckets.pop(name, (self._most, now))
+        left = min(self._most, left + max(now - seen, 0.0) * self._rate)
+        self._buckets[name] = left - (left >= 1), now
+        if len(self._buckets) > 10_000:
+            del self._buckets[next(iter(self._buckets))]
+        return left >= 1
 
     def give_back(self, name: str) -> None:
         """Return an allowance that ``name`` used."""
         if name in self._buckets:
-            self._buckets[name].left += 1
+            left, seen = self._buckets[name]
+            self._buckets[name] = left + 1, seen
 
 
 @dataclass(frozen=True)
@@ -121,22 +107,17 @@ class Gate:
         if scope["type"] != "http":
             await self.api(scope, receive, send)
             return
-
-        async def send_guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
-            await send(message)
-
+        send = guarded(send)
         if scope["path"] in OPEN_PATHS:
-            await self.api(scope, _nothing, send_guarded)
+            await self.api(scope, _nothing, send)
             return
         answer = await self._answer(scope)
         if answer is not None:
-            await answer(scope, receive, send_guarded)
+            await answer(scope, receive, send)
             return
         answer = self.api if scope["path"].startswith(API) else self.pages(scope["token"])
         if scope["method"] == "GET":
-            await answer(scope, receive, send_guarded)
+            await answer(scope, receive, send)
             return
         with self._counted(scope["token"], receive) as counted:
             body = await received(counted, self._most_bytes(scope["token"]))
@@ -144,7 +125,7 @@ class Gate:
                 answer = _refused(scope, body)
             else:
                 receive = replayed(body, receive)
-            await answer(scope, receive, send_guarded)
+            await answer(scope, receive, send)
 
     @contextmanager
     def _counted(
@@ -187,23 +168,13 @@ class Gate:
         wrong = self._refusal(scope, headers, token, is_page)
         if wrong is not None:
             return _refused(scope, wrong)
-        return self._session(scope, headers, token, query) if given else None
-
-    def _session(
-        self, scope: Scope, headers: Headers, token: Token, query: dict[str, str]
-    ) -> Response:
-        """Begin a session: send the browser to the same page without the token in its address."""
+        if not given:
+            return None
         key = secrets.token_urlsafe(24)
         self._sessions[key] = token.id
         while len(self._sessions) > self.limits.sessions:
             self._sessions.popitem(last=False)
-        rest = f"?{urlencode(query)}" if query else ""
-        response = RedirectResponse("/" + scope["path"].lstrip("/\\") + rest, status_code=303)
-        secure = scope["scheme"] == "https"
-        response.set_cookie(
-            cookie_name(headers), key, httponly=True, samesite="strict", secure=secure
-        )
-        return response
+        return begun_session(scope, key, query)
 
     async def _token(
         self, scope: Scope, headers: Headers, given: str, is_page: bool

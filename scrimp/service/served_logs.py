@@ -156,21 +156,20 @@ class ServedLog:
             )
         if not token.may("own"):
             with self._lock:
-                if not self._granted(lease.trial, lease.attempt):
+                if self._newest(lease.trial) != lease.attempt:
                     self._follow(self.store.read(self._length))
-                if self._superseded(lease.trial, lease.attempt):
+                newest = self._newest(lease.trial)
+                if newest is not None and 1 <= lease.attempt < newest:
                     return
-                if not self._granted(lease.trial, lease.attempt):
+                if lease.attempt != newest:
                     raise ReportError(
                         f"attempt {lease.attempt} of trial {lease.trial} is not the current one"
                     )
         self.store.lease(lease)
 
-    def _granted(self, trial: int, attempt: int) -> bool:
-        return 0 <= trial < len(self._attempts) and self._attempts[trial] == attempt
-
-    def _superseded(self, trial: int, attempt: int) -> bool:
-        return 0 <= trial < len(self._attempts) and 1 <= attempt < self._attempts[trial]
+    def _newest(self, trial: int) -> int | None:
+        """Return the number of the newest attempt of a trial; None if there is no such trial."""
+        return self._attempts[trial] if 0 <= trial < len(self._attempts) else None
 
     def _follow(self, events: Sequence[Event]) -> None:
         for event in events:

@@ -33,18 +33,15 @@ MAX_BATCH_EVENTS = 100_000
 
 
 def _names(call: Call, asked: Asked) -> Names:
-    """Return the studies that the token counts for."""
     found = call.logs.storage().names()
     return Names([name for name in found if call.token.covers(name)])
 
 
 def _identity(call: Call, asked: Asked) -> Identity:
-    """Return the identity of the storage."""
     return Identity(call.logs.storage().identity())
 
 
 def _create(call: Call, asked: Create) -> Identity:
-    """Create a study."""
     _check_count(asked.events)
     events = decode(asked.events, asked.study)
     check_times(events)
@@ -54,18 +51,15 @@ def _create(call: Call, asked: Create) -> Identity:
 
 
 def _open_log(call: Call, asked: OfStudy) -> Identity:
-    """Return the identity of a study's log."""
     return Identity(call.logs.open(asked.study, call.token).store.identity)
 
 
 def _delete(call: Call, asked: OfLog) -> Done:
-    """Delete a study."""
     call.logs.delete(asked.study, asked.identity)
     return Done()
 
 
 def _read(call: Call, asked: Read) -> Page:
-    """Return one page of a log."""
     return _page(_log(call, asked), asked.start)
 
 
@@ -102,26 +96,22 @@ async def _take_turn(call: Call, asked: TakeTurn) -> Page:
 
 
 async def _end_turn(call: Call, asked: EndTurn) -> Done:
-    """End a turn without a decision."""
     log = await run_in_threadpool(_log, call, asked)
     log.turn.end(asked.turn)
     return Done()
 
 
 def _lease(call: Call, asked: TakeLease) -> Done:
-    """Take or renew a lease."""
     _log(call, asked).lease(asked.lease, call.token)
     return Done()
 
 
 def _release(call: Call, asked: Release) -> Done:
-    """Release a lease."""
     _log(call, asked).store.release(asked.trial, asked.attempt)
     return Done()
 
 
 def _leases(call: Call, asked: OfLog) -> Leases:
-    """Return all leases of a study."""
     return Leases(_log(call, asked).store.leases())
 
 

@@ -264,7 +264,8 @@ class HttpStorage(Storage):
     def create(self, name: str, events: Sequence[Appended]) -> EventStore:
         full = self._full(name)
         asked = Create(study=full, events=lines_of(events, first=True))
-        return _HttpStore(self._server, name, full, self._post("create", asked).identity)
+        made = self._server.post("create", asked, Identity)
+        return _HttpStore(self._server, name, full, made.identity)
 
     def open(self, name: str) -> EventStore:
         full = self._full(name)
@@ -288,9 +289,6 @@ class HttpStorage(Storage):
 
     def _full(self, name: str) -> str:
         return check_name(self._folder + name if name.strip() else name)
-
-    def _post(self, path: str, asked: Asked) -> Identity:
-        return self._server.post(path, asked, Identity)
 
 
 class _HttpStore(EventStore):

@@ -239,11 +239,7 @@ class _PostgresStore(ServedStore):
         if length is None:
             raise self._deleted()
         if first != start and start < length:
-            # It begins in the middle of a batch.
-            query = (
-                "SELECT max(position) FROM {schema}scrimp_events WHERE study = %s AND position < %s"
-            )
-            ((begin,),) = _rows(self._server, query, self._study, start)
+            begin = self._begin_of_batch(start)
             lines, length = self.page(begin)
             return lines[start - begin :], length
         return [] if text is None else text.split("\n"), length
@@ -297,7 +293,8 @@ class _PostgresStore(ServedStore):
 
         stored = self._server.run(insert) or GONE
         if turn is not None and turn.shared and start is not None:
-            self._turn = replace(turn, found=_joined(turn.found, stored[2]))
+            found = "\n".join(filter(None, (turn.found, stored[2])))
+            self._turn = replace(turn, found=found)
         elif turn is not None:
             self._turn = None  # it ended with the batch
         return stored
@@ -319,7 +316,8 @@ class _PostgresStore(ServedStore):
         if length is None:
             raise self._deleted()
         if first != start and start < length:
-            return self._from_the_middle(start)
+            begin = self._begin_of_batch(start)
+            return self.read(begin)[start - begin :]
         events: list[Event] = []
         while lines is not None:
             events += decode_text(lines, self.name, start + len(events))
@@ -329,13 +327,13 @@ class _PostgresStore(ServedStore):
             _, _, lines = self._asked(READ, start + len(events), self._study)
         return events
 
-    def _from_the_middle(self, start: int) -> list[Event]:
-        """Return the events from a position in the middle of a batch."""
+    def _begin_of_batch(self, start: int) -> int:
+        """Return the position of the batch in whose middle ``start`` is."""
         query = "SELECT max(position) FROM {schema}scrimp_events WHERE study = %s AND position < %s"
         ((begin,),) = _rows(self._server, query, self._study, start)
         if begin is None:
             raise self._deleted()
-        return self.read(begin)[start - begin :]
+        return int(begin)
 
     @contextmanager
     def turn(self, start: int, shared: SharedTurn | None = None) -> Iterator[list[Event]]:
@@ -444,10 +442,6 @@ class _PostgresStore(ServedStore):
 
     def _deleted(self) -> Exception:
         return deleted_study(self.name, self._server.shown)
-
-
-def _joined(found: str, more: str | None) -> str:
-    return "\n".join(text for text in (found, more) if text)
 
 
 def _news(connection: Connection, query: str, *parameters: object) -> News:

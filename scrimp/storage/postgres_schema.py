@@ -112,12 +112,6 @@ def news_block(schema: str) -> str:
     """
 
 
-def routines(schema: str) -> dict[str, str]:
-    """Return the bodies of the procedures by name, for tables in ``schema`` (quoted, with its
-    dot)."""
-    return {"scrimp_turn": _turn(schema), "scrimp_append": _append(schema)}
-
-
 def _turn(schema: str) -> str:
     return f"""
     BEGIN
@@ -317,7 +311,7 @@ def check_tables(connection: Connection, shown: str, names: Sequence[str] = tupl
 
 def check_routines(connection: Connection, shown: str) -> None:
     """Raise `StorageError` when a procedure of scrimp is not the one that this version creates."""
-    ours = routines(connection.schema)
+    ours = {"scrimp_turn": _turn(connection.schema), "scrimp_append": _append(connection.schema)}
     table = f"{connection.schema}scrimp_schema"
     found = connection.ask(ROUTINES, (list(ours), table))
     for name, source, powers, language, arguments in found:

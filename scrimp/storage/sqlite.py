@@ -491,12 +491,9 @@ class _SqliteStore(ServedStore):
         return [event.decode() for event, _, _ in found[start - begin :]], found[0][2] + 1
 
     def read(self, start: int = 0) -> list[Event]:
-        return decode(self._lines(start), self.name, start)
+        return decode(self.lines(start), self.name, start)
 
-    def lines(self) -> list[str]:
-        return self._lines(0)
-
-    def _lines(self, start: int) -> list[str]:
+    def lines(self, start: int = 0) -> list[str]:
         query = (
             "SELECT event, checksum FROM events WHERE study = ? AND position >= ? ORDER BY position"
         )

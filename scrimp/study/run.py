@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, get_args
 
 from scrimp.checks import is_positive, is_whole
@@ -19,7 +18,7 @@ from scrimp.errors import ObjectiveError, StudyError
 from scrimp.executors.clock import Clock, wall_clock
 from scrimp.executors.command_line import Command
 from scrimp.executors.executor import Executor
-from scrimp.executors.live_trial import InProcess, Objective
+from scrimp.executors.live_trial import InProcess, Objective, Task
 from scrimp.executors.ray import RayExecutor, RaySettings
 from scrimp.json_values import Json
 from scrimp.methods.policy import Policy
@@ -185,24 +184,21 @@ class Run:
     def executor(self, problem: Problem) -> Executor:
         """Return the executor: a process per trial for a command; for a function Ray, this process,
         or several worker processes."""
-        names, cost, limit = problem.names, problem.cost, self.time_limit
+        limit = self.time_limit
         devices = _devices(self.workers, self.gpus_per_worker) if self.ray is None else []
         if isinstance(self.objective, Command):
-            from scrimp.executors.command import CommandExecutor
+            from scrimp.executors.command import CommandExecutor, Rules
 
-            return CommandExecutor(
-                self.objective, names, cost, environments=devices, time_limit=limit
-            )
-        if (ray := self.on_ray) is not None:
-            slots = self.workers
-            return RayExecutor(
-                self.objective, names, cost, settings=ray, slots=slots, time_limit=limit
-            )
+            rules = Rules(self.objective, problem.names, problem.cost, limit)
+            return CommandExecutor(rules, devices)
+        task = Task(self.objective, problem.names, problem.cost)
+        if self.on_ray is not None:
+            return RayExecutor(task, self.on_ray, self.workers, limit)
         if self._here:
-            return InProcess(self.objective, names, cost)
+            return InProcess(task)
         from scrimp.executors.processes import Processes
 
-        return Processes(self.objective, names, cost, environments=devices, time_limit=limit)
+        return Processes(task, devices, limit)
 
 
 def run(
@@ -259,9 +255,7 @@ def _devices(workers: int, gpus: int) -> list[Mapping[str, str]]:
 
 def _installed_devices() -> list[str]:
     try:
-        return [
-            str(number) for number, _ in enumerate(sorted(os.listdir("/proc/driver/nvidia/gpus")))
-        ]
+        return [str(number) for number in range(len(os.listdir("/proc/driver/nvidia/gpus")))]
     except OSError:
         return []
 
@@ -355,12 +349,7 @@ class Progress:
     def _print(line: str) -> None:
         print(printable(line), file=sys.stderr, flush=True)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         history = self._history
         if history is not None and (self._live is not None or self._card is not None):
             left = history.counts["running"] + history.counts["stale"]

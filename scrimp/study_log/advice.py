@@ -87,13 +87,10 @@ class AdviceTaken(Fold[Advice]):
     kinds = (Advised, Decided, TrialAdded)
 
     def begin(self, problem: Problem) -> Advice:
-        """Return no advice."""
-        del problem
         return Advice()
 
     def step(self, state: Advice, event: Event, before: Trial | None, trial: Trial | None) -> None:
         """Add a proposal, or give the trial of a decision to its adviser; the record comes first."""
-        del before, trial
         if isinstance(event, Advised):
             state.add(event)
         elif isinstance(event, Decided):

@@ -53,11 +53,9 @@ class BestPath(Fold[Path]):
     """Follows the best feasible value of a study."""
 
     def begin(self, problem: Problem) -> Path:
-        """Return an empty path."""
         return Path(problem.sign, problem.several)
 
     def step(self, state: Path, event: Event, before: Trial | None, trial: Trial | None) -> None:
-        """Apply one event."""
         if trial is None or before is None or trial is before:
             return
         state.spent += max(trial.budget - before.budget, 0.0)
@@ -193,13 +191,11 @@ class CurrentRun(Fold[RunSoFar]):
     """Follows the run of a study."""
 
     def begin(self, problem: Problem) -> RunSoFar:
-        """Return the state before any trial."""
         return RunSoFar()
 
     def step(
         self, state: RunSoFar, event: Event, before: Trial | None, trial: Trial | None
     ) -> None:
-        """Apply one event."""
         if trial is None or trial is before:
             return
         began = _is_running(trial) - _is_running(before)

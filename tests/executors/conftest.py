@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from scrimp.executors.command import CommandExecutor
+from scrimp.executors.command import CommandExecutor, Rules
 from scrimp.executors.command_line import Command
 from tests.waiting import eventually
 
@@ -33,9 +33,7 @@ def start() -> Iterator[Start]:
             ]
         )
         made.append(
-            CommandExecutor(
-                command, ("loss",), environments=environments, **{"grace": 1.0, **settings}
-            )
+            CommandExecutor(Rules(command, ("loss",), **{"grace": 1.0, **settings}), environments)
         )
         return made[-1]
 

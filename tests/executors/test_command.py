@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scrimp.errors import CheckpointError
-from scrimp.executors.command import CommandExecutor
+from scrimp.executors.command import CommandExecutor, Rules
 from scrimp.executors.command_line import Command
 from scrimp.executors.executor import Assignment
 from scrimp.study_log.events import Ended, Event, Reported
@@ -228,7 +228,7 @@ def test_the_answer_tells_a_script_to_end(start: Start, tmp_path: Path) -> None:
 
 def test_a_program_that_vanished_fails_its_trial(start: Start, tmp_path: Path) -> None:
     program = tmp_path / "train.sh"
-    executor = CommandExecutor(Command([str(program)]), ("loss",), environments=[{}])
+    executor = CommandExecutor(Rules(Command([str(program)]), ("loss",)), environments=[{}])
     (end,) = run(executor, [assignment()])
     executor.close()
     assert isinstance(end, Ended) and "code 127" in end.message and "train.sh" in end.message
@@ -274,6 +274,5 @@ for step in script.steps():
 
 class TestCommandExecutor(ExecutorBattery):
     def make(self) -> CommandExecutor:
-        return CommandExecutor(
-            Command(["{python}", "-c", SCRIPTED]), ("loss",), environments=({},), grace=1.0
-        )
+        command = Command(["{python}", "-c", SCRIPTED])
+        return CommandExecutor(Rules(command, ("loss",), grace=1.0), environments=({},))

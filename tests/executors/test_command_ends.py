@@ -73,9 +73,9 @@ def test_scripts_end_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     )
     parent_script = tmp_path / "parent.py"
     parent_script.write_text(
-        "from scrimp.executors.command import CommandExecutor\nfrom scrimp.executors.command_line"
+        "from scrimp.executors.command import CommandExecutor, Rules\nfrom scrimp.executors.command_line"
         " import Command\nfrom scrimp.executors.executor import Assignment\nexecutor ="
-        f" CommandExecutor(Command(['{{python}}', '-I', '-S', '-u', '-c', {code!r}]), ('loss',),"
+        f" CommandExecutor(Rules(Command(['{{python}}', '-I', '-S', '-u', '-c', {code!r}]), ('loss',)),"
         " environments=[{}])\nexecutor.start(Assignment(0, {}, 1, 0.0, 9.0))\ndef"
         " deliver(events):\n    metrics = events[0].metrics\n    print(int(metrics['loss']),"
         " int(metrics['child']), executor._guard.pid, flush=True)\nwhile True:\n   "

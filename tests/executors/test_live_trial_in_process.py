@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from scrimp.executors.executor import Assignment
-from scrimp.executors.live_trial import InProcess, LiveTrial
+from scrimp.executors.live_trial import InProcess, LiveTrial, Task
 from scrimp.study_log.events import Event, Reported
 from scrimp.testing.executors import ExecutorBattery, run_script
 
@@ -16,7 +16,7 @@ def test_reports_are_delivered_as_they_are_made_and_stop_is_heard() -> None:
             order.append(f"step {step}")
             trial.report(loss=1.0)
 
-    executor = InProcess(objective, ("loss",))
+    executor = InProcess(Task(objective, ("loss",)))
 
     def deliver(events: Sequence[Event]) -> None:
         for event in events:
@@ -36,4 +36,4 @@ def test_reports_are_delivered_as_they_are_made_and_stop_is_heard() -> None:
 
 class TestInProcess(ExecutorBattery):
     def make(self) -> InProcess:
-        return InProcess(run_script, ("loss",))
+        return InProcess(Task(run_script, ("loss",)))

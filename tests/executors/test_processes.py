@@ -14,6 +14,7 @@ import pytest
 
 from scrimp.errors import ObjectiveError
 from scrimp.executors.executor import Assignment
+from scrimp.executors.live_trial import Task
 from scrimp.executors.processes import KEPT_OUTPUT_BYTES, MAX_MESSAGE_LINES, ErrorStream, Processes
 from scrimp.study_log.events import Ended, Reported
 from scrimp.testing.executors import ExecutorBattery, run_script
@@ -31,7 +32,7 @@ def start() -> Iterator[Start]:
     def make(
         objective: Any, environments: Sequence[Mapping[str, str]] = ({}, {}), **settings: Any
     ) -> Processes:
-        made.append(Processes(objective, ("loss",), environments=environments, **settings))
+        made.append(Processes(Task(objective, ("loss",)), environments=environments, **settings))
         return made[-1]
 
     yield make
@@ -120,7 +121,7 @@ def test_reports_are_answered(start: Start) -> None:
 def test_what_cannot_be_sent_is_refused_at_once() -> None:
     lock = threading.Lock()
     with pytest.raises(ObjectiveError, match="cannot be sent to worker processes"):
-        Processes(lambda trial: lock.locked(), ("loss",), environments=[{}])
+        Processes(Task(lambda trial: lock.locked(), ("loss",)), environments=[{}])
 
 
 @pytest.mark.parametrize(
@@ -138,10 +139,11 @@ def test_workers_end_with_their_parent(tmp_path: Path, child: str, then: str) ->
     script = tmp_path / "parent.py"
     script.write_text(
         "import os, subprocess, sys, time\nfrom scrimp.executors.executor import Assignment\nfrom"
-        " scrimp.executors.processes import Processes\ndef objective(trial):\n    child ="
+        " scrimp.executors.processes import Processes\nfrom scrimp.executors.live_trial import Task\n"
+        "def objective(trial):\n    child ="
         f" {child}\n    trial.report(loss=float(child.pid))\n    {then}\nexecutor ="
-        " Processes(objective, ('loss',), environments=[{}])\nexecutor.start(Assignment(0, {}, 1,"
-        " 0.0, 9.0))\ndef deliver(events):\n    print(executor._workers[0].tree.process.pid,"
+        " Processes(Task(objective, ('loss',)), environments=[{}])\nexecutor.start("
+        "Assignment(0, {}, 1, 0.0, 9.0))\ndef deliver(events):\n    print(executor._workers[0].tree.process.pid,"
         " int(events[0].metrics['loss']), flush=True)\nwhile True:\n    executor.wait(deliver)\n"
     )
     with subprocess.Popen(
@@ -156,7 +158,7 @@ def test_workers_end_with_their_parent(tmp_path: Path, child: str, then: str) ->
 
 class TestProcesses(ExecutorBattery):
     def make(self) -> Processes:
-        return Processes(run_script, ("loss",), environments=({},))
+        return Processes(Task(run_script, ("loss",)), environments=({},))
 
 
 def heard(text: bytes, target: Path) -> str:

@@ -15,6 +15,7 @@ import pytest
 import scrimp
 from scrimp.errors import ObjectiveError, StudyError
 from scrimp.executors.executor import Assignment
+from scrimp.executors.live_trial import Task
 from scrimp.executors.ray import RayExecutor, RaySettings
 from scrimp.study_log.events import Ended, Event, Lost, Reported
 from scrimp.testing.executors import ExecutorBattery, run_script
@@ -42,7 +43,7 @@ def cluster() -> Iterator[None]:
 @pytest.mark.skipif(ray is not None, reason="Ray is installed")
 def test_without_ray_the_remedy_is_named() -> None:
     with pytest.raises(ObjectiveError, match=r"scrimp\[ray\]"):
-        RayExecutor(lambda trial: 1.0, ("loss",), settings=RaySettings(), slots=1)
+        RayExecutor(Task(lambda trial: 1.0, ("loss",)), settings=RaySettings(), slots=1)
 
 
 def test_settings_are_checked() -> None:
@@ -65,7 +66,7 @@ def test_reports_are_answered_and_a_stopped_trial_ends(cluster: None) -> None:
             if not trial.report(trial.params["x"]):
                 break
 
-    executor = RayExecutor(objective, ("loss",), settings=RaySettings(), slots=1)
+    executor = RayExecutor(Task(objective, ("loss",)), settings=RaySettings(), slots=1)
     executor.start(Assignment(trial=0, config={"x": 0.5}, attempt=1, begin=0, end=10))
     events: list[Event] = []
 
@@ -94,7 +95,9 @@ def test_a_failure_a_death_and_a_time_limit(cluster: None) -> None:
         time.sleep(60)
         return 1.0
 
-    executor = RayExecutor(objective, ("loss",), settings=RaySettings(), slots=3, time_limit=5.0)
+    executor = RayExecutor(
+        Task(objective, ("loss",)), settings=RaySettings(), slots=3, time_limit=5.0
+    )
     for number in range(3):
         executor.start(Assignment(trial=number, config={"x": number}, attempt=1, begin=0, end=1))
     events: list[Event] = []
@@ -242,4 +245,4 @@ def until(condition: Any, action: Any) -> None:
 @pytest.mark.usefixtures("cluster")
 class TestRayExecutor(ExecutorBattery):
     def make(self) -> RayExecutor:
-        return RayExecutor(run_script, ("loss",), settings=RaySettings(), slots=1)
+        return RayExecutor(Task(run_script, ("loss",)), settings=RaySettings(), slots=1)
