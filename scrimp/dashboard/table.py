@@ -287,9 +287,9 @@ def table_page(history: History, query: Query) -> TablePage:
     wanted = parse_filter(query.text, history)
     sorting, read = _sorting(history, query)
     several, front = history.problem.several, _front(history)
-    place = _Place(wanted, query.status, read, sorting.descending, front, several)
+    place = _places(wanted, sorting, read, front, several)
     name = "table", replace(sorting, page=1), wanted.error, front
-    found = ordered_trials(history, name, place.of)
+    found = ordered_trials(history, name, place)
     pages = max(-(-len(found) // TRIALS_PER_PAGE), 1)
     number = min(query.page, pages)
     first = (number - 1) * TRIALS_PER_PAGE
@@ -307,31 +307,27 @@ def table_page(history: History, query: Query) -> TablePage:
     )
 
 
-@dataclass(frozen=True)
-class _Place:
-    """The place of a trial in the table; with ``descending``, the table is read from its end.
+def _places(
+    wanted: Filter, query: Query, read: Read, front: frozenset[int], several: bool
+) -> Callable[[Trial], tuple[object, ...] | None]:
+    """Return the key of a trial's place in the table, None for one that does not match; a descending
+    table is read from its end.
 
     Trials without a value come last. The best one is the first of its ties; with ``several``
     metrics they follow each other by the first.
     """
 
-    wanted: Filter
-    status: str
-    read: Read
-    descending: bool
-    front: frozenset[int]
-    several: bool
-
-    def of(self, trial: Trial) -> tuple[object, ...] | None:
-        """Return the key of a trial; None if it does not match."""
-        if (self.status and trial.status != self.status) or not self.wanted.of([trial]):
+    def place(trial: Trial) -> tuple[object, ...] | None:
+        if (query.status and trial.status != query.status) or not wanted.of([trial]):
             return None
-        value = self.read(trial)
-        missing, behind = value is None, self.several or trial.id not in self.front
-        first = trial.loss or 0.0 if self.several and not missing else 0.0
-        if self.descending:
+        value = read(trial)
+        missing, behind = value is None, several or trial.id not in front
+        first = trial.loss or 0.0 if several and not missing else 0.0
+        if query.descending:
             return (not missing, *_comparable(value), not behind, -first, -trial.id)
         return (missing, *_comparable(value), behind, first, trial.id)
+
+    return place
 
 
 def _sorting(history: History, query: Query) -> tuple[Query, Read]:

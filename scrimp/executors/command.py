@@ -196,6 +196,7 @@ class Rules:
 Inbox: TypeAlias = "queue.SimpleQueue[tuple[Supervisor, News]]"
 
 
+@dataclass(eq=False)
 class Supervisor(SlotWorker):
     """The thread that runs one assignment. ``folder`` holds its parameters and its pipe of answers;
     the name of the folder is the mark of its processes.
@@ -204,22 +205,16 @@ class Supervisor(SlotWorker):
     shutdown: if it ends now, its trial is handed back. ``latest`` is what came last of its news.
     """
 
+    rules: Rules
+    environment: Mapping[str, str]
+    folder: Path
+    inbox: "Inbox"
+    tell_guard: TellGuard
+
     # Each script has a supervisor of its own.
     alive = False
 
-    def __init__(
-        self,
-        rules: Rules,
-        environment: Mapping[str, str],
-        folder: Path,
-        inbox: "Inbox",
-        tell_guard: TellGuard,
-    ) -> None:
-        self._rules = rules
-        self._environment = environment
-        self._folder = folder
-        self._inbox = inbox
-        self._tell_guard = tell_guard
+    def __post_init__(self) -> None:
         self.announced = self._closed = False
         self.latest: News = ("", [])
         self._answered = threading.Semaphore(0)
@@ -231,7 +226,7 @@ class Supervisor(SlotWorker):
 
     def begin(self, assignment: Assignment) -> None:
         self._assignment, kept = assignment, assignment.checkpoint_dir
-        path = self._folder / "log" if kept is None else kept.with_name(f"{kept.name}.log")
+        path = self.folder / "log" if kept is None else kept.with_name(f"{kept.name}.log")
         self._log = ScriptLog(path)
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -252,11 +247,11 @@ class Supervisor(SlotWorker):
         self._thread.join()
 
     def _tell(self, word: str, events: Sequence[Any]) -> None:
-        self._inbox.put((self, (word, list(events))))
+        self.inbox.put((self, (word, list(events))))
 
     def _run(self) -> None:
         try:
-            metrics, cost = self._rules.metrics, self._rules.cost
+            metrics, cost = self.rules.metrics, self.rules.cost
             self._trial = LiveTrial(self._assignment, metrics, cost, self._emit, wall_clock)
             with self._script():
                 events = self._watch()
@@ -279,16 +274,16 @@ class Supervisor(SlotWorker):
     def _script(self) -> Iterator[None]:
         """Run the script within the block; everything it started is gone afterwards."""
         try:
-            self._folder.mkdir(parents=True)
+            self.folder.mkdir(parents=True)
             params = json.dumps(self._assignment.config)
-            (self._folder / "params.json").write_text(params, encoding="utf-8")
-            os.mkfifo(self._folder / "answers")
+            (self.folder / "params.json").write_text(params, encoding="utf-8")
+            os.mkfifo(self.folder / "answers")
         except OSError as error:
             raise CheckpointError(
-                f"{self._folder} cannot be written ({error}); free some space there and run again"
+                f"{self.folder} cannot be written ({error}); free some space there and run again"
             ) from error
         with contextlib.ExitStack() as stack:
-            self._answers = os.open(self._folder / "answers", os.O_RDWR | os.O_NONBLOCK)
+            self._answers = os.open(self.folder / "answers", os.O_RDWR | os.O_NONBLOCK)
             stack.callback(os.close, self._answers)
             stack.callback(self._log.close)
             self._tree = self._launch()
@@ -296,14 +291,14 @@ class Supervisor(SlotWorker):
             assert self._process.stdout is not None and self._process.stderr is not None
             stack.enter_context(self._process.stdout)
             stack.enter_context(self._process.stderr)
-            stack.callback(self._tell_guard, "-", self._process.pid, self._folder.name)
+            stack.callback(self.tell_guard, "-", self._process.pid, self.folder.name)
             stack.callback(self._tree.end)
             yield
 
     def _launch(self) -> ProcessTree:
-        trial, mark = self._trial, self._folder.name
+        trial, mark = self._trial, self.folder.name
         places = {
-            "params": str(self._folder / "params.json"),
+            "params": str(self.folder / "params.json"),
             "python": sys.executable,
             "trial": str(trial.id),
             "budget": step_text(trial.budget),
@@ -311,7 +306,7 @@ class Supervisor(SlotWorker):
         }
         if self._assignment.checkpoint_dir is not None:
             places["checkpoint_dir"] = str(trial.checkpoint_dir)
-        words = self._rules.command.arguments(self._assignment.config, places)
+        words = self.rules.command.arguments(self._assignment.config, places)
         self._note(
             f"attempt {trial.attempt}, from {places['resume_step']} to {places['budget']}: {words}"
         )
@@ -319,20 +314,20 @@ class Supervisor(SlotWorker):
             f"SCRIMP_{name.upper()}": text for name, text in places.items() if name != "python"
         }
         variables["SCRIMP_ATTEMPT"] = str(trial.attempt)
-        variables["SCRIMP_ANSWERS"] = str(self._folder / "answers")
+        variables["SCRIMP_ANSWERS"] = str(self.folder / "answers")
         return ProcessTree(
             words,
             mark,
-            lambda keeper: self._tell_guard("+", keeper, mark),
+            lambda keeper: self.tell_guard("+", keeper, mark),
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            cwd=self._rules.command.folder,
-            env={**inherited(), "PYTHONUNBUFFERED": "1", **self._environment, **variables},
+            cwd=self.rules.command.folder,
+            env={**inherited(), "PYTHONUNBUFFERED": "1", **self.environment, **variables},
         )
 
     def _watch(self) -> list[Event]:
         """Read until the script has ended; return the events that end the attempt."""
-        began, limit = time.monotonic(), self._rules.time_limit
+        began, limit = time.monotonic(), self.rules.time_limit
         for source, line in self._output():
             now = time.monotonic()
             overdue = limit is not None and now - began > limit
@@ -408,7 +403,7 @@ class Supervisor(SlotWorker):
             self._failure = str(error)
         if self._over():
             ends_itself = self._used_up and not self._failure
-            self._terminate_within(self._rules.grace if ends_itself else 0)
+            self._terminate_within(self.rules.grace if ends_itself else 0)
 
     def _over(self) -> bool:
         """Return whether reports of the script no longer count."""
@@ -428,7 +423,7 @@ class Supervisor(SlotWorker):
         if now >= self._kill_at:
             self._tree.end()
         elif now >= self._terminate_at and self._kill_at == float("inf"):
-            self._kill_at = now + self._rules.grace
+            self._kill_at = now + self.rules.grace
             self._tree.signal(signal.SIGTERM)
 
     def _outcome(self, code: int) -> list[Event]:
@@ -444,7 +439,7 @@ class Supervisor(SlotWorker):
             if not code and self._trial.reported:
                 message = "the script ended by itself before its grant"
                 return [self._assignment.ended("completed", message)]
-            example = ", ".join(f'"{name}": 0.3' for name in self._rules.metrics)
+            example = ", ".join(f'"{name}": 0.3' for name in self.rules.metrics)
             failure = f"the script reported nothing; print a line such as scrimp: {{{example}}}"
             if code < 0:
                 failure = f"the script was killed by signal {-code} ({signal.strsignal(-code)})"

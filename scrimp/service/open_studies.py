@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from uuid import UUID, uuid5
 from weakref import WeakValueDictionary
 
@@ -74,13 +75,13 @@ class ProgramStore(EventStore):
         return self.log.store.leases()
 
 
+@dataclass(frozen=True)
 class ProgramStudy:
     """A study and its log; ``lock`` lets one request at a time use them."""
 
-    def __init__(self, store: ProgramStore, study: Study) -> None:
-        self.store = store
-        self.study = study
-        self.lock = threading.Lock()
+    store: ProgramStore
+    study: Study
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
 
 class OpenStudies:

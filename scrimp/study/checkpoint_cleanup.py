@@ -11,6 +11,7 @@ larger total. What is removed could never be needed later: the best value of a s
 and a trial that has ended stays ended.
 """
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -80,6 +81,7 @@ def _best_of(history: History, trials: set[int]) -> set[int]:
     return best | {number for _, number in sorted(zip(places, full, strict=True))[:1]}
 
 
+@dataclass
 class CheckpointCleanup:
     """Removes the checkpoints that `needless` names from the folder ``root``, and from ``url`` if
     this run keeps checkpoints there.
@@ -87,46 +89,39 @@ class CheckpointCleanup:
     The URL in the log is not used: anyone who can write to the storage could name any place.
     """
 
-    def __init__(
-        self,
-        ledger: Ledger,
-        policy: Policy,
-        root: Path,
-        keep: str,
-        clock: Clock,
-        url: str | None = None,
-    ) -> None:
-        self._ledger = ledger
-        self._policy = policy
-        self._root = root
-        self._keep = keep
-        self._clock = clock
-        self._shared = url
-        found = (ATTEMPT_FOLDER.fullmatch(path.name) for path in root.glob("trial-*"))
+    ledger: Ledger
+    policy: Policy
+    root: Path
+    keep: str
+    clock: Clock
+    url: str | None = None
+
+    def __post_init__(self) -> None:
+        found = (ATTEMPT_FOLDER.fullmatch(path.name) for path in self.root.glob("trial-*"))
         self._trials = {int(match[1]) for match in found if match is not None}
-        if self._shared is not None:
-            self._trials |= shared_trials(self._shared, root)
+        if self.url is not None:
+            self._trials |= shared_trials(self.url, self.root)
 
     def add(self, trial: int) -> None:
         """Note that this trial ran here; keep only its newest valid checkpoint."""
         self._trials.add(trial)
-        prune_trial(checkpoint_folder(self._root, trial), self._ledger.history.vouched(trial))
+        prune_trial(checkpoint_folder(self.root, trial), self.ledger.history.vouched(trial))
 
     def collect(self) -> None:
         """Remove checkpoints, and record that."""
-        if self._keep == "all":
+        if self.keep == "all":
             return
-        history = self._ledger.history
+        history = self.ledger.history
         known = {number for number in self._trials if number < len(history.trials)}
         removed = []
-        for number in needless(history, self._policy, self._keep, known):
+        for number in needless(history, self.policy, self.keep, known):
             self._trials.discard(number)
-            folder = checkpoint_folder(self._root, number)
+            folder = checkpoint_folder(self.root, number)
             attempts = history.trials[number].attempt
             freed = remove_trial(folder, attempts)
-            if self._shared is not None:
-                freed += SharedCheckpoints.of(self._shared, folder).remove(attempts)
+            if self.url is not None:
+                freed += SharedCheckpoints.of(self.url, folder).remove(attempts)
             if freed:
-                removed.append(CheckpointsRemoved(trial=number, size=freed, time=self._clock()))
+                removed.append(CheckpointsRemoved(trial=number, size=freed, time=self.clock()))
         if removed:
-            self._ledger.append(removed)
+            self.ledger.append(removed)

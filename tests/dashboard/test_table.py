@@ -1,5 +1,7 @@
 """Filtering, sorting and paging against plain Python."""
 
+from collections.abc import Sequence
+
 import pytest
 
 import scrimp
@@ -106,13 +108,13 @@ def test_a_new_trial_costs_one_place_and_not_a_new_order(monkeypatch: pytest.Mon
     study = scrimp.create_study("s", space, method="random", storage="memory://", seed=0)
     study.optimize(lambda trial: trial.params["x"], n_trials=60)
     placed: list[int] = []
-    real = table._Place.of
+    real = table.Filter.of
 
-    def counted(self: table._Place, trial: scrimp.Trial) -> object:
-        placed.append(trial.id)
-        return real(self, trial)
+    def counted(self: table.Filter, trials: Sequence[scrimp.Trial]) -> list[scrimp.Trial]:
+        placed.extend(trial.id for trial in trials)
+        return real(self, trials)
 
-    monkeypatch.setattr(table._Place, "of", counted)
+    monkeypatch.setattr(table.Filter, "of", counted)
     for page in (1, 2, 1):
         assert table_page(study.history, Query(page=page)).total == 60
     assert placed == list(range(60))
