@@ -28,8 +28,7 @@ from scrimp.executors.checkpoint_folder import CheckpointFolder
 from scrimp.executors.clock import Clock, stopwatch_of, wall_clock
 from scrimp.executors.executor import Assignment, Deliver, Executor
 from scrimp.json_values import Config, Json
-from scrimp.study_log.annotations import as_annotation
-from scrimp.study_log.events import Event, Reported
+from scrimp.study_log.events import Event, Reported, as_annotation
 from scrimp.study_log.messages import readable
 from scrimp.study_log.reports import Stderr, as_metrics, as_standard_errors, report_events
 
@@ -41,7 +40,7 @@ Objective = Callable[["LiveTrial"], object]
 
 
 class Task(NamedTuple):
-    """What a run evaluates: the names of the metrics, and the metric that is the cost, if any."""
+    """The objective of a run, the names of its metrics, and the metric that is its cost, if any."""
 
     objective: Objective
     metrics: tuple[str, ...]

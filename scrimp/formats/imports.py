@@ -60,10 +60,10 @@ from scrimp.study_log.events import (
     TrialAdded,
     ended_event,
 )
+from scrimp.study_log.fold import ENDS
 from scrimp.study_log.messages import shortened
 from scrimp.study_log.problem import Direction, Problem
 from scrimp.study_log.trial import Status
-from scrimp.study_log.vetting import ENDS
 
 MAX_MAPPING_CHARACTERS = 100_000
 """Maximum length of a cell with a mapping."""

@@ -16,8 +16,7 @@ from uuid import UUID, uuid5
 from weakref import WeakValueDictionary
 
 from scrimp.errors import StudyError
-from scrimp.service.scoped import ScopedStorage
-from scrimp.service.served_logs import Batch, ServedLog, ServedLogs
+from scrimp.service.served_logs import Batch, ScopedStorage, ServedLog, ServedLogs
 from scrimp.service.tokens import Token
 from scrimp.storage.event_json import Appended, decode, encode
 from scrimp.storage.leases import Lease

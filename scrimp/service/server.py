@@ -19,8 +19,7 @@ from scrimp.service.gate import LIMITS, Gate, RequestLimits
 from scrimp.service.open_studies import OpenStudies
 from scrimp.service.operations import add_operations, describe_operations, refusal
 from scrimp.service.program_operations import add_changes
-from scrimp.service.scoped import ScopedStorage
-from scrimp.service.served_logs import ServedLogs
+from scrimp.service.served_logs import ScopedStorage, ServedLogs
 from scrimp.service.tokens import TokenFile
 from scrimp.storage.store import Storage
 

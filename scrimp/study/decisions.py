@@ -35,10 +35,10 @@ from scrimp.study_log.decision_record import (
     TakenUpAgain,
 )
 from scrimp.study_log.events import BudgetGranted, Decided, Event, TrialAdded
+from scrimp.study_log.fold import tag_objection
 from scrimp.study_log.history import History
 from scrimp.study_log.messages import readable, shortened
 from scrimp.study_log.trial import Trial
-from scrimp.study_log.vetting import tag_objection
 from scrimp.threads import one_thread
 
 if TYPE_CHECKING:  # loading it takes SciPy

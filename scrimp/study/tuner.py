@@ -25,8 +25,7 @@ from scrimp.study.outcomes import Alarm
 from scrimp.study.signing import SignedOnly
 from scrimp.study.stopping import LEFT_TO_GAIN, StopRule
 from scrimp.study.telling import ended_by_scheduler
-from scrimp.study_log.annotations import as_annotation
-from scrimp.study_log.events import Ended, Event, Lost, Reported, ended_event
+from scrimp.study_log.events import Ended, Event, Lost, Reported, as_annotation, ended_event
 from scrimp.study_log.history import History
 from scrimp.study_log.trial import Trial
 

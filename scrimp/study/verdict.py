@@ -28,9 +28,15 @@ from scrimp.executors.clock import wall_clock
 from scrimp.json_values import Config, Json, JsonObject
 from scrimp.study.contest import NUMBERS, SEED, UNMEASURED, Contest, Runs, contest_of
 from scrimp.study.ledger import Ledger
-from scrimp.study_log.annotations import as_annotation
 from scrimp.study_log.decision_record import DecisionRecord, FirstDesign, Queued, Told
-from scrimp.study_log.events import BudgetGranted, Decided, Event, Reported, TrialAdded
+from scrimp.study_log.events import (
+    BudgetGranted,
+    Decided,
+    Event,
+    Reported,
+    TrialAdded,
+    as_annotation,
+)
 from scrimp.study_log.history import History
 from scrimp.study_log.reports import as_metrics
 

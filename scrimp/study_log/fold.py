@@ -3,24 +3,28 @@
 `State` is mutable and private to `History`, which shares it between versions of the same log.
 With a `Fold`, policies keep state of their own: a rung table, for instance, advances with every
 event instead of being computed from all trials again.
+
+Values of a log are checked before they are used, since anyone who can write to a storage may have
+written them. One that fails is left out of the state and listed as ignored, with the reason; the
+study continues.
 """
 
 import threading
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, TypeVar
 
 from msgspec.structs import replace
 
-from scrimp.errors import StudyError
+from scrimp.checks import is_whole
+from scrimp.errors import ConfigError, StudyError
 from scrimp.json_values import Config, Json, JsonObject
 from scrimp.space.growth import grown_config
 from scrimp.space.space import Space
-from scrimp.study_log.annotations import annotation_objection, with_attributes
 from scrimp.study_log.decision_record import EMPTY_RECORD, latest_record
 from scrimp.study_log.events import (
     Advised,
@@ -38,15 +42,27 @@ from scrimp.study_log.events import (
     StudyChanged,
     StudyCreated,
     TrialAdded,
+    annotation_objection,
+    with_attributes,
 )
 from scrimp.study_log.limits import Limits
 from scrimp.study_log.messages import shortened
 from scrimp.study_log.problem import Problem
 from scrimp.study_log.standings import Front, measured_again, with_report
 from scrimp.study_log.trial import STATUSES, Observation, Trial
-from scrimp.study_log.vetting import ENDS, MAX_DECISIONS_AHEAD, queue_objection, tag_objection
 
 S = TypeVar("S")
+
+ENDS = ("completed", "stopped", "failed")
+"""States in which a trial may end."""
+
+MAX_DECISIONS_AHEAD = 1000
+"""Difference by which the number of a decision may exceed the length of the log: each decision
+appends at least one event. Every store can keep counting from there."""
+
+MAX_BRACKETS_ABOVE_TRIAL = 1000
+"""Difference by which the number of a bracket may exceed that of its trial: brackets that open one
+after another have trials, others are few."""
 
 
 class Fold(ABC, Generic[S]):
@@ -204,9 +220,12 @@ class State:
 
     def _enqueue(self, event: Enqueued) -> None:
         assert self.problem is not None
-        objection = queue_objection(self.problem.space, event.config)
-        if objection:
-            self.ignored.append((self.length, objection))
+        try:
+            self.problem.space.validate(event.config)
+        except (ConfigError, TypeError) as error:
+            # A list as a value is not hashable: a TypeError.
+            why = f"a configuration in the queue does not fit the space: {shortened(error)}"
+            self.ignored.append((self.length, why))
         else:
             self.queue.append(event.config)
 
@@ -438,6 +457,21 @@ ABOUT_THE_STUDY: dict[type, Callable[[State, Any], None]] = {
     CheckpointsRemoved: State._count_freed,
     Annotated: State._annotate,
 }
+
+
+def tag_objection(tag: Mapping[str, Json], trial: int) -> str:
+    """Return the reason why the tag of a trial does not count; empty if it does. Without a tag, the
+    trial belongs to no bracket."""
+    for name in ("bracket", "slot"):
+        number = tag.get(name, 0)
+        if not is_whole(number) or number > trial + MAX_BRACKETS_ABOVE_TRIAL:
+            return (
+                f"trial {trial} has the {name} {shortened(number)}; it must be a whole number of at"
+                f" most {trial + MAX_BRACKETS_ABOVE_TRIAL}"
+            )
+    if "slot" in tag and "bracket" not in tag:
+        return f"trial {trial} has a slot and no bracket"
+    return ""
 
 
 def observation(event: Reported, problem: Problem) -> Observation:

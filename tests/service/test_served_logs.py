@@ -8,8 +8,7 @@ import pytest
 
 from scrimp.errors import Conflict, ReportError, StorageError, StudyError
 from scrimp.service import served_logs
-from scrimp.service.scoped import ScopedStorage
-from scrimp.service.served_logs import Batch, Forbidden, ServedLog, ServedLogs, Turn
+from scrimp.service.served_logs import Batch, Forbidden, ScopedStorage, ServedLog, ServedLogs, Turn
 from scrimp.service.tokens import Token, TokenFile
 from scrimp.storage.journal import JournalStorage
 from scrimp.storage.leases import Lease

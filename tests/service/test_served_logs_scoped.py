@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from scrimp.errors import StudyError
-from scrimp.service.scoped import ScopedStorage
+from scrimp.service.served_logs import ScopedStorage
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.sqlite import SqliteStorage
 from scrimp.storage.store import Storage

@@ -5,14 +5,14 @@ import pytest
 
 import scrimp
 from scrimp.errors import StudyError
-from scrimp.study_log.annotations import (
+from scrimp.study_log.events import (
     MAX_ATTRIBUTES,
     MAX_NOTE_CHARACTERS,
+    Annotated,
     annotation_objection,
     as_annotation,
     with_attributes,
 )
-from scrimp.study_log.events import Annotated
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 
