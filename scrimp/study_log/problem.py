@@ -360,19 +360,15 @@ class Problem:
         """Restore the problem that `to_json` wrote."""
         # Each part checks itself.
         read: Mapping[str, Any] = record
+        plain = {name: read[name] for name in ("metrics", "cost", "features", "seed", "noisy")}
+        tables = {name: read.get(name, {}) for name in ("reference", "goals", "weights")}
         return Problem(
             space=Space.from_json(read["space"]),
-            metrics=read["metrics"],
-            reference=read.get("reference", {}),
-            goals=read.get("goals", {}),
-            weights=read.get("weights", {}),
             budget=None if read["budget"] is None else Budget(*read["budget"]),
             constraints={
                 name: CONSTRAINT_KINDS[kind](*numbers)
                 for name, (kind, *numbers) in read["constraints"].items()
             },
-            cost=read["cost"],
-            features=read["features"],
-            seed=read["seed"],
-            noisy=read["noisy"],
+            **plain,
+            **tables,
         )
