@@ -37,7 +37,7 @@ from scrimp.storage.durable_files import open_plain, write_flushed
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.open import open_storage
 from scrimp.storage.store import EventStore, Storage
-from scrimp.study.signing import OwnersPlan
+from scrimp.study.owners_plan import OwnersPlan
 from scrimp.study.sources import attachments, check_features, past_fronts, read_past
 from scrimp.study.study import Root, Study, answers_to
 from scrimp.study_log.constraints import Constraint

@@ -30,14 +30,7 @@ from scrimp.storage.store import EventStore, Storage
 from scrimp.study.decisions import policy_of
 from scrimp.study.ledger import Ledger, Logged
 from scrimp.study.outcomes import as_catch, best_report, best_value, knee_report, log_failures
-from scrimp.study.signing import (
-    OwnersPlan,
-    PrivateKey,
-    SignedOnly,
-    sign,
-    signing_key,
-    trusted_keys,
-)
+from scrimp.study.owners_plan import OwnersPlan
 from scrimp.study.stopping import StopRule
 from scrimp.study.telling import (
     advise_configs,
@@ -65,6 +58,7 @@ if TYPE_CHECKING:  # loading these takes time
     from scrimp.executors.ray import RaySettings
     from scrimp.study.checkpoint_cleanup import Keep
     from scrimp.study.predict import Predictions
+    from scrimp.study.signing import PrivateKey
     from scrimp.study.verdict import Confirm, StudyVerdict
     from scrimp.transfer.past import Past
 
@@ -236,6 +230,7 @@ class Study(Logged):
     def best_checkpoint(self) -> Path:
         """The folder with the checkpoint of the best trial; one at a URL is downloaded."""
         from scrimp.study.checkpoint_cleanup import best_state
+        from scrimp.study.signing import SignedOnly, trusted_keys
 
         trial, keys = self.best_trial, trusted_keys()
         history = self._ledger.history
@@ -454,6 +449,7 @@ class Study(Logged):
         `ObjectiveError` from the exception of the objective, unless ``catch`` has it.
         """
         from scrimp.study.run import Run, run
+        from scrimp.study.signing import sign, signing_key
 
         request = Run(
             objective=objective,
@@ -571,9 +567,11 @@ class Study(Logged):
             self._policy_of = history.method, history.problem
         return self._policy
 
-    def _signed_plan(self, key: PrivateKey, url: str | None) -> OwnersPlan | None:
+    def _signed_plan(self, key: "PrivateKey", url: str | None) -> OwnersPlan | None:
         """Return the plan to sign with ``key``: what was signed with it before, or the arguments of
         `create_study`, with the URL of the checkpoints; None without a storage."""
+        from scrimp.study.signing import SignedOnly
+
         if self._place is None:
             return None
         history, plan = self._ledger.history, self.plan

@@ -13,10 +13,10 @@ import scrimp
 from scrimp.errors import ObjectiveError, StudyError
 from scrimp.executors.command_line import Command
 from scrimp.storage.memory import MemoryStorage
+from scrimp.study.owners_plan import OwnersPlan
 from scrimp.study.signing import (
     PRIVATE,
     PUBLIC,
-    OwnersPlan,
     PrivateKey,
     SignedOnly,
     is_signed,

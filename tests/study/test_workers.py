@@ -10,7 +10,7 @@ import scrimp
 from scrimp.errors import ObjectiveError, StorageError, StudyError, Unreachable
 from scrimp.executors.command_line import Command
 from scrimp.executors.executor import Deliver
-from scrimp.executors.live_trial import InProcess
+from scrimp.executors.live_trial import InProcess, Task
 from scrimp.schedulers.scheduler import Finish, Wait
 from scrimp.storage.leases import Lease
 from scrimp.storage.memory import MemoryStorage
@@ -190,7 +190,7 @@ def test_a_trial_that_its_executor_loses_too_often_has_failed() -> None:
             self._assignment = None
             deliver([lost])
 
-    executor = Fatal(lambda trial: 1.0, "value")
+    executor = Fatal(Task(lambda trial: 1.0, ("value",)))
     Tuner(study._ledger, study._deciding(), executor, TunerSettings()).run()
     (trial,) = study.trials
     assert (trial.status, trial.attempt) == ("failed", 3) and "vanished 3 times" in trial.message

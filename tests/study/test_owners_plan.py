@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import scrimp
-from scrimp.study.signing import OwnersPlan
+from scrimp.study.owners_plan import OwnersPlan
 from scrimp.study_log.events import StudyChanged
 
 
