@@ -2,8 +2,8 @@
 
 Run it with ``make demo``. The network is small and written in NumPy, so that a minute is enough for
 30 full trainings by random search and for 60 % as many epochs by ASHA and by scrimp's own choice,
-``method="auto"``. Over seeds 0 to 5 the mean error is 0.154 (auto), 0.216 (asha) and 0.228 (random),
-and auto reaches random search's best in five of six, after 64 to 476 of its 810 epochs.
+``method="auto"``. Over seeds 0 to 5 the mean error is 0.161 (auto), 0.216 (asha) and 0.228 (random),
+and auto reaches random search's best in five of six, after 43 to 469 of its 810 epochs.
 
 Trials that do not look promising are paused after a few epochs, and may resume from their
 checkpoints. The studies are in scrimp.db: interrupt the demo and run it again, and it resumes.
