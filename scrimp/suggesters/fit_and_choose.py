@@ -59,6 +59,9 @@ class FitAndChooseNumbers:
     best_share_kept: int = 4
     """Beyond ``max_data`` observations, one in this many kept is among the best; convention."""
 
+    surrounded: int = 20
+    """Best observations whose surroundings are kept as well; convention."""
+
     failure_length_scale: float = 0.3
     """Centre of the length-scales of the model of failures, a third of the cube; convention."""
 
@@ -150,7 +153,8 @@ def fit_models(
     rows = np.flatnonzero(usable)
     kept = rows
     if len(rows) > settings.max_data:
-        kept = rows[_subset(training.y[rows, 0], settings.max_data, history.problem.seed)]
+        seed = history.problem.seed
+        kept = rows[_subset(training.x[rows], training.y[rows, 0], settings.max_data, seed)]
     usual = loss if isinstance(loss, Surrogate) else loss_model(columns, settings)
     given = loss if isinstance(loss, Mapping) else {}
     sides = _side_models(training, columns, settings)
@@ -261,14 +265,19 @@ def fit_or_restore(
     return fitted, Fit(seen, fitted.state, tuple(noted))
 
 
-def _subset(losses: Array, most: int, seed: int) -> NDArray[np.intp]:
-    """The rows of ``most`` observations, in order: the best quarter and a random rest."""
-    best = np.argsort(losses, kind="stable")[: most // NUMBERS.best_share_kept]
-    others = np.setdiff1d(np.arange(len(losses)), best)
+def _subset(x: Array, losses: Array, most: int, seed: int) -> NDArray[np.intp]:
+    """The rows of ``most`` observations, in order: the best quarter, half of the others from the
+    surroundings of the very best, and a random rest."""
+    order = np.argsort(losses, kind="stable")
+    best, others = np.split(order, [most // NUMBERS.best_share_kept])
+    wanted = most - len(best)
+    apart = [((x[others] - x[row]) ** 2).sum(axis=1) for row in order[: NUMBERS.surrounded]]
+    by_distance = np.argsort(np.min(apart, axis=0), kind="stable")
+    near, others = np.split(others[by_distance], [wanted // 2])
     # The same draw at every size: the subset changes little from one decision to the next.
     draw = np.random.default_rng(seed).random(len(losses))[others]
-    rest = others[np.argsort(draw, kind="stable")[: most - len(best)]]
-    return np.sort(np.concatenate([best, rest]))
+    rest = others[np.argsort(draw, kind="stable")[: wanted - len(near)]]
+    return np.sort(np.concatenate([best, near, rest]))
 
 
 def forecast_columns(

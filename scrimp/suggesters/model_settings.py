@@ -122,9 +122,9 @@ class ModelSettings:
     variance in the same units, instead of a learned one. ``length_scale``: the length-scale of all
     parameters at which fits start, as a share of their range. ``priors``: False maximises the
     likelihood alone, within the bounds of the hyperparameters. ``restarts``: random starts of a
-    fit, beside the recorded one and the usual one. Beyond ``max_data`` observations the best quarter
-    and a random rest are used. ``surrogate``: the model by name. ``cost_surrogate``: that of the
-    cost, None for the same. ``cost_function``: a registered function of the configuration that is
+    fit, beside the recorded one and the usual one. Beyond ``max_data`` observations the best quarter,
+    the surroundings of the very best and a random rest are used. ``surrogate``: the model by name.
+    ``cost_surrogate``: that of the cost, None for the same. ``cost_function``: a registered function of the configuration that is
     the cost; nothing is learned then. ``refit_share``: hyperparameters are fitted again once that
     share of further observations has come, 0 for every time; without ``refit``, recorded
     hyperparameters are never fitted again. Failed trials are infeasible, with a model of their own;

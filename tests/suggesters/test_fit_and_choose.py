@@ -134,13 +134,26 @@ def test_a_capped_model_is_still_refitted() -> None:
 
 @pytest.mark.parametrize("most", [10, 40])
 def test_the_subset_keeps_the_best_and_changes_little(most: int) -> None:
-    losses = np.random.default_rng(0).random(100)
-    kept = _subset(losses, most, seed=3)
+    rng = np.random.default_rng(0)
+    x, losses = rng.random((100, 2)), rng.random(100)
+    kept = _subset(x, losses, most, seed=3)
     assert len(kept) == most and (np.diff(kept) > 0).all()
     assert set(np.argsort(losses)[: most // 4]) <= set(kept)
-    grown = _subset(np.append(losses, 0.5), most, seed=3)
+    grown = _subset(np.append(x, [[0.5, 0.5]], axis=0), np.append(losses, 0.5), most, seed=3)
     assert len(set(kept) & set(grown)) >= most - 2
-    assert list(_subset(losses, 100, seed=3)) == list(range(100))
+    assert list(_subset(x, losses, 100, seed=3)) == list(range(100))
+
+
+def test_the_subset_keeps_the_surroundings_of_the_best_and_some_of_the_rest() -> None:
+    x = np.random.default_rng(0).random((2000, 3))
+    distance = np.linalg.norm(x - 0.3, axis=1)
+    # High beside the minimum, as at a steep side: those rows are among the worst.
+    losses = np.where((x[:, 0] < 0.3) & (distance < 0.25), 9.0 + distance, distance)
+    kept = _subset(x, losses, 400, seed=3)
+    steep = losses >= 9.0
+    assert steep.sum() > 20 and steep[kept].mean() > 2 * steep.mean()
+    far = distance > np.quantile(distance, 0.75)
+    assert far[kept].sum() > 20
 
 
 def test_mcmc_samples_all_models() -> None:
