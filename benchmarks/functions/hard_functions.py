@@ -29,7 +29,12 @@ Problem = tuple[scrimp.Space, Callable[[dict[str, Any]], float]]
 
 def rotation(dimension: int, seed: int) -> np.ndarray:
     """A random rotation (d, d)."""
-    return np.linalg.qr(np.random.default_rng(seed).normal(size=(dimension, dimension)))[0]
+    return rotation_by(np.random.default_rng(seed), dimension)
+
+
+def rotation_by(rng: np.random.Generator, dimension: int) -> np.ndarray:
+    """The next random rotation (d, d) of a generator."""
+    return np.linalg.qr(rng.normal(size=(dimension, dimension)))[0]
 
 
 def continuous(dimension: int, low: float, high: float, loss: Loss) -> Problem:
