@@ -18,7 +18,14 @@ from scrimp.storage.forking import outer_lock
 from scrimp.storage.leases import Lease, LeaseWatch, dead_leases, own_lease
 from scrimp.storage.store import Answer, EventStore, SharedTurn
 from scrimp.study.decisions import decision_events, misfit, next_decision
-from scrimp.study_log.events import BudgetGranted, Event, Lost, ended_event
+from scrimp.study_log.events import (
+    BudgetGranted,
+    Decided,
+    Event,
+    Lost,
+    TrialAdded,
+    ended_event,
+)
 from scrimp.study_log.history import History
 from scrimp.study_log.trial import Trial
 
@@ -102,8 +109,8 @@ class Ledger:
                     with self.store.turn(before.length, shared) as news:
                         self.history = before.with_events(news)
                         if shared is not None and shared.place is not None:
-                            batch = news[shared.place - before.length :]
-                            number = next(e.trial for e in batch if isinstance(e, BudgetGranted))
+                            # Whoever may write to the storage may have made it.
+                            number, validated = self._started_at(shared.place), False
                         else:
                             end = time.monotonic() + MAX_SECONDS_FOR_OTHERS
                             history = self.history
@@ -137,6 +144,16 @@ class Ledger:
                     raise
             if conflicts:
                 self._await_news(conflicts)
+
+    def _started_at(self, place: int) -> int:
+        """Return the trial that the decision at ``place`` of the log starts for this process."""
+        match self.history.events[place : place + 3]:
+            case [Decided(), TrialAdded(), BudgetGranted(trial=number, worker="")]:
+                return number
+        raise StorageError(
+            f"event {place} of study {self.store.name!r} does not begin the decision that this process"
+            " waited for; the log is damaged: `scrimp verify` checks it"
+        )
 
     def _decide_for(
         self, waiting: Sequence[Answer], deciding: Callable[[], Policy], end: float

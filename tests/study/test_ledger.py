@@ -16,6 +16,7 @@ import scrimp
 from scrimp.errors import Conflict, StorageError, StudyError, TurnLost
 from scrimp.executors.clock import wall_clock
 from scrimp.explain.replay import replay
+from scrimp.json_values import Config
 from scrimp.methods.policy import Decision, Policy, Start
 from scrimp.schedulers.scheduler import Wait
 from scrimp.storage.leases import Lease
@@ -442,6 +443,51 @@ def test_a_decision_that_another_process_took_is_found(store: EventStore) -> Non
     other.store = _MemoryStore("s", answered._events)
     trial = Ledger(answered, clock).take(Halves, "")
     assert isinstance(trial, Trial) and trial.id == 1 and len(answered.read()) == 7
+
+
+class Planted(_MemoryStore):
+    """A store with ``batch`` appended for whoever asks first, as by another process."""
+
+    batch: Sequence[Event] = ()
+
+    @contextmanager
+    def turn(self, start: int, shared: SharedTurn | None = None) -> Iterator[list[Event]]:
+        assert shared is not None
+        if self.batch:
+            shared.place = len(self._events)
+            self._events += self.batch
+            self.batch = ()
+        yield self.read(start)
+
+
+def decided(config: Config, worker: str = "") -> list[Event]:
+    """A decision that starts trial 0."""
+    return [
+        Decided(decision=0, seen=1),
+        TrialAdded(trial=0, config=config),
+        BudgetGranted(trial=0, budget=1.0, worker=worker),
+    ]
+
+
+def test_a_planted_answer_that_does_not_fit_the_space_is_not_run(store: EventStore) -> None:
+    planted = Planted("s", store.read())
+    planted.batch = decided({"x": "7; rm -rf /"})
+    trial = Ledger(planted, clock).take(Halves, "")
+    assert isinstance(trial, Trial) and trial.id == 1 and trial.config == {"x": 0.5}
+    first = History.of(planted.read()).trials[0]
+    assert first.status == "failed" and "does not fit the space" in first.message
+
+
+@pytest.mark.parametrize(
+    "batch", [decided({"x": 0.5}, worker="another"), [*decided({"x": 0.5})[:2], Lost(trial=0)]]
+)
+def test_a_planted_answer_without_a_trial_for_this_process_is_refused(
+    store: EventStore, batch: list[Event]
+) -> None:
+    planted = Planted("s", store.read())
+    planted.batch = batch
+    with pytest.raises(StorageError, match="event 1 of study 's' does not begin the decision"):
+        Ledger(planted, clock).take(Halves, "")
 
 
 def test_a_configuration_that_does_not_fit_is_passed_over_once(store: EventStore) -> None:
