@@ -107,7 +107,7 @@ def news_block(schema: str) -> str:
                 ORDER BY position
             ) AS rows;
         ELSIF start IS NOT NULL THEN
-            SELECT place, found.lines INTO first, news FROM ({page_query("of_study", "start", schema)}) AS found;
+            SELECT found.place, found.lines INTO first, news FROM ({page_query("of_study", "start", schema)}) AS found;
         END IF;
     """
 

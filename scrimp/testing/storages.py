@@ -354,6 +354,20 @@ class StorageBattery:
         with store.turn(0):
             assert store.append([report_of(0)], decision=0) == 2
 
+    @pytest.mark.parametrize("count", [1, 600, 6000])
+    def test_a_turn_begins_with_all_that_is_new(
+        self, storage: Storage, store: EventStore, count: int
+    ) -> None:
+        """Others may have appended much since this process last read."""
+        news = [report_of(number) for number in range(count)]
+        storage.open("digits").append(news)
+        with store.turn(1) as found:
+            assert found == news
+            assert store.extend([report_of(count)], 1 + count, 0) == [report_of(count)]
+        assert store.extend([report_of(count + 1)], 1) == [
+            report_of(number) for number in range(count + 2)
+        ]
+
     def test_what_is_kept_comes_back_or_is_forgotten(
         self, storage: Storage, store: EventStore
     ) -> None:

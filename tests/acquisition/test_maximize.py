@@ -326,6 +326,13 @@ def test_competitors_come_sorted_and_distinct():
     )
 
 
+def test_starts_that_crowd_around_one_maximum_leave_room_for_the_next():
+    score = Score(lambda x: np.cos(4.0 * np.pi * x[:, 0]) * (1.0 - 0.1 * x[:, 0]))
+    search = Search(settings=MaximizeSettings(starts=2))
+    found = maximize_acquisition(score, Domain((Column(),)), np.random.default_rng(0), search)
+    np.testing.assert_allclose(found.x[:, 0], [0.0, 0.5], atol=0.01)
+
+
 def test_costs_one_large_call_and_few_small_ones():
     model, scales = matern_posterior(1, 50, 6)
     score = LogExpectedImprovement().bind({"loss": model}, Context(model.data.x))

@@ -22,6 +22,7 @@ def aimed(error, speed, front=FRONT):
     ("error", "speed", "words"),
     [
         (0.3, 3.0, "between trial 3 and trial 4"),
+        (0.7, 7.0, "between trial 4 and trial 7"),
         (0.05, 0.5, "beyond its best error, past trial 3"),
         (1.0, 12.0, "beyond its worst error, past trial 7"),
         (0.4, 6.0, "ahead of the front, in place of trial 4"),
@@ -64,6 +65,8 @@ def test_the_headline_says_who_is_ahead():
     assert "the same values" in heads[3]
     study.ask()
     assert front_headline(study.history, study.trials[-1]) == "not on the front"
+    # A trial without a report is dominated by none.
+    assert front_headline(study.history, study.trials[0]) == heads[0]
 
 
 def test_an_explanation_speaks_of_the_front():

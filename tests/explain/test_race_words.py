@@ -31,7 +31,8 @@ def test_an_eliminated_checkpoint_was_below_those_that_stayed(selection: scrimp.
         scores = dict(zip(left.rows, race.book.scores(left.rows, left.upto), strict=True))
         assert f"eliminated after round {number + 1} " in words
         assert f"the {left.upto.sum()} questions" in words
-        assert f"score was {scores[row]:.4g}" in words
+        place = 1 + sum(score > scores[row] for score in scores.values())
+        assert f"score was {scores[row]:.4g}, number {place};" in words
         assert f"{len(stayed)} stayed, the last of them with" in words
         assert scores[row] <= min(scores[each] for each in stayed)
         assert f"answered {race.counts[row].sum():,} of 200 questions" in words
