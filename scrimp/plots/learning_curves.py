@@ -81,7 +81,9 @@ def curves(
 def _forecasts(study: Study, chosen: Sequence[Trial]) -> dict[int, list[Scatter]]:
     """Return the continuations that the method's own curve model predicts for the best open trials,
     by trial; empty if it has none or cannot fit one."""
-    trials = [t for t in chosen if t.status in ("paused", "running") and t.loss is not None]
+    # A planted report may be of step 0.
+    open_ones = [t for t in chosen if t.status in ("paused", "running") and t.budget > 0]
+    trials = [trial for trial in open_ones if trial.loss is not None]
     trials = sorted(trials, key=lambda trial: trial.loss or 0.0)[:FORECAST_TRIALS]
     if not trials or study.budget is None:
         return {}

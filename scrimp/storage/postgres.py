@@ -192,7 +192,8 @@ class PostgresStorage(Storage):
                 lambda connection: connection.ask(query, (IDENTITY, secrets.token_hex(16)))
             )
             known = self.kept(IDENTITY)
-        assert known is not None
+        if known is None:
+            raise StorageError(f"{self.url} has no tables of scrimp; create the study first")
         return known
 
     def close(self) -> None:

@@ -88,6 +88,11 @@ class Ledger:
         """Append events and return the history, with what other processes appended in between."""
         with self.lock:
             news = self.store.extend(events, self.history.length, decision)
+            if len(news) < len(events):
+                raise StorageError(
+                    f"study {self.store.name!r} does not have what was appended to it; its log is"
+                    " damaged: `scrimp verify` checks it"
+                )
             self.history = self.history.with_events(news)
             return self.history
 

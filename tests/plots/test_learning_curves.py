@@ -16,6 +16,7 @@ from scrimp.methods.own_methods import MethodEntry
 from scrimp.methods.policy import Scheduled
 from scrimp.plots.style import ACCENT
 from scrimp.schedulers.asynchronous import AsynchronousHalving
+from scrimp.study_log.events import BudgetGranted, Reported, TrialAdded
 from scrimp.study_log.history import History
 from scrimp.suggesters.suggester import ForecastPoints
 from scrimp.suggesters.untried_configs import RandomSuggester
@@ -121,3 +122,16 @@ def test_forecasts_of_the_method_are_drawn_in_the_users_direction(
         assert trace.x[0] >= paused[number].budget and trace.x[-1] == pytest.approx(9.0)
         assert np.allclose(trace.y, -1 / np.array(trace.x))  # losses turned into scores
     assert "predicted continuations" in picture.layout.meta["alternative"]
+    # A report that scrimp would not have written has no continuation on a logarithmic axis.
+    planted = len(study.trials)
+    study._ledger.append(
+        [
+            TrialAdded(trial=planted, config={"x": 0.5}),
+            BudgetGranted(trial=planted, budget=1.0),
+            Reported(trial=planted, step=0.0, metrics={"score": 1.0}),
+        ]
+    )
+    again = scrimp.plots.curves(study).data
+    assert {trace.meta["forecast"] for trace in again if "forecast" in (trace.meta or {})} == set(
+        paused
+    )

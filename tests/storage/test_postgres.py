@@ -515,5 +515,15 @@ def test_length_is_where_the_batch_ended(url: str, storage: Storage) -> None:
     other.close()
 
 
+@pytest.mark.parametrize("emptied", [False, True])
+def test_without_tables_there_is_no_identity(url: str, storage: Storage, emptied: bool) -> None:
+    if emptied:
+        open_storage(url).create("digits", [first_event("digits")])
+        with psycopg.connect(url, autocommit=True) as other:
+            other.execute("DELETE FROM scrimp_schema")
+    with pytest.raises(StorageError, match="has no tables of scrimp; create the study first"):
+        storage.identity()
+
+
 def test_every_test_has_its_own_tables(storage: Storage) -> None:
     assert storage.names() == []

@@ -445,6 +445,17 @@ def test_a_decision_that_another_process_took_is_found(store: EventStore) -> Non
     assert isinstance(trial, Trial) and trial.id == 1 and len(answered.read()) == 7
 
 
+def test_a_log_that_loses_what_is_appended_is_damaged(store: EventStore) -> None:
+    class Forgetful(_MemoryStore):
+        def extend(
+            self, events: Sequence[Event], start: int, decision: int | None = None
+        ) -> list[Event]:
+            return []
+
+    with pytest.raises(StorageError, match="does not have what was appended"):
+        Ledger(Forgetful("s", store.read()), clock).take(Halves, "w")
+
+
 class Planted(_MemoryStore):
     """A store with ``batch`` appended for whoever asks first, as by another process."""
 
