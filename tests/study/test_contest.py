@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import scrimp
-from scrimp.study.contest import Noise, Runs, expected_gain, noise_of
+from scrimp.study.contest import Contest, Noise, Runs, expected_gain, noise_of
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
 
@@ -14,6 +14,15 @@ def test_expected_gain_by_sampling() -> None:
     # the standard error is 0.0004, five of them allowed
     assert expected_gain(0.3, 0.5) == pytest.approx(np.maximum(-draws, 0).mean(), abs=2e-3)
     assert expected_gain(0.3, 0.0) == 0.0 and expected_gain(-0.3, 0.0) == 0.3
+
+
+def test_more_runs_of_both_gain_what_they_would_tell() -> None:
+    noise = Noise(0.3, "3 runs", 50.0)
+    contest = Contest(np.array([0.0, 0.1]), np.diag([0.03, 0.05]), 0.1, 1.0, noise)
+    # r runs of each tell the difference up to a variance of 2 x 0.1 / r.
+    told = 0.08**2 / (0.08 + 2 * 0.1 / 4)
+    assert contest.gain(1, 4.0) == pytest.approx(expected_gain(0.1, told**0.5))
+    assert contest.gain(1) == pytest.approx(expected_gain(0.1, 0.08**0.5))
 
 
 def test_budgets_compare_whole_trainings_only() -> None:

@@ -11,7 +11,7 @@ import pytest
 import scrimp
 from scrimp.errors import StudyError
 from scrimp.json_values import Config
-from scrimp.study.contest import Runs, noise_of
+from scrimp.study.contest import SEED, Runs, noise_of
 from scrimp.study.verdict import next_runs
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1), kind=scrimp.Categorical(["a", "b", "c"]))
@@ -184,6 +184,17 @@ def test_probabilities_are_never_one_and_json_is_plain() -> None:
     assert found["probability_better"] == verdict.probability_better
 
 
+def test_it_is_settled_once_both_rivals_are_beaten() -> None:
+    verdict = replace(studied(noisy(0.0)).verdict(), noise_freedom=10.0)
+    sure = replace(verdict.runner_up, trial=1, probability=0.99)
+    unsure = replace(sure, trial=2, probability=0.003)
+    assert replace(verdict, runner_up=sure, default=replace(sure, trial=2)).settled
+    assert replace(verdict, runner_up=sure, default=None).settled
+    for rivals in ((sure, unsure), (unsure, sure)):
+        told = replace(verdict, runner_up=rivals[0], default=rivals[1])
+        assert not told.settled and "with probability below 0.01" in str(told)
+
+
 def test_a_better_value_than_that_of_the_best_is_told() -> None:
     """A single lucky run does not make a configuration the best."""
     space = scrimp.Space(kind=scrimp.Categorical(["a", "b", "c", "d"]))
@@ -226,6 +237,11 @@ def test_the_next_runs_are_of_the_best_and_of_the_closest_rival() -> None:
     chosen = next_runs(study.history, 0.95)
     assert sorted(config["kind"] for config, _ in chosen) == ["a", "b"]
     assert {seed for _, seed in chosen} == {0}
+    # With a seed that only the best was run with, the rival is enough.
+    study.set_user_attr(SEED, 7, trial=0)
+    assert next_runs(study.history, 0.95) == [({"kind": "b"}, 7)]
+    study.set_user_attr(SEED, 7, trial=2)
+    assert {seed for _, seed in next_runs(study.history, 0.95)} == {0}
 
 
 def test_refusals() -> None:
