@@ -293,7 +293,8 @@ def test_a_child_uses_the_study_though_a_thread_used_it_at_the_fork(tmp_path: Pa
     done = threading.Event()
 
     def write() -> None:
-        while not done.is_set():
+        # SQLite lets who writes without a pause keep others waiting for long.
+        while not done.wait(0.001):
             study.set_user_attr("now", 1)
 
     thread = threading.Thread(target=write)
