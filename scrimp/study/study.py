@@ -495,7 +495,7 @@ class Study(Logged):
 
     def dataframe(self) -> "pandas.DataFrame":
         """Return all trials as a pandas DataFrame, a row each, with times as timestamps in UTC
-        (`scrimp.study_log.record` lists the columns)."""
+        (`scrimp.study_log.record` lists the columns); NaT for a time that is no date."""
         try:
             import pandas
         except ImportError:
@@ -505,7 +505,8 @@ class Study(Logged):
         frame = pandas.DataFrame(StudyRecord.of(self.history).rows())
         for name in ("started", "ended"):
             if name in frame:
-                frame[name] = pandas.to_datetime(frame[name].astype(float), unit="s", utc=True)
+                seconds = frame[name].astype(float)
+                frame[name] = pandas.to_datetime(seconds, unit="s", utc=True, errors="coerce")
         return frame
 
     def predict(

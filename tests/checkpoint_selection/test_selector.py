@@ -261,6 +261,11 @@ def test_rows_without_an_order_that_are_equal_are_taken_at_random():
     pending = [(3, 1), (5, 0)]
     cells = Selector().decide(table, pending, rng, count=4).cells
     assert len(set(cells)) == 4 and not set(cells) & set(pending)
+    scores, left = equal.scores.copy(), {(3, 1), (5, 0), (6, 1)}
+    scores[tuple(zip(*left, strict=True))] = np.nan
+    for cell in left:
+        decision = Selector().decide(replace(equal, scores=scores), [cell], rng, count=2)
+        assert set(decision.cells) == left - {cell}
 
 
 def test_rows_without_an_order(full_table):

@@ -10,7 +10,7 @@ import pytest
 import scrimp
 from scrimp.errors import ReportError, ScrimpError, StudyError
 from scrimp.study.study import answers_to
-from scrimp.study_log.events import Decided
+from scrimp.study_log.events import BudgetGranted, Decided, Reported, TrialAdded
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1), n=scrimp.Int(1, 5))
 
@@ -295,6 +295,12 @@ def test_dataframe() -> None:
         "params_x",
         "params_n",
     } <= set(frame.columns)
+    # A log can hold a time that is no date.
+    planted = Reported(trial=3, step=1.0, metrics={"value": 0.5}, time=1e300)
+    grant = BudgetGranted(trial=3, budget=1.0, time=1e9)
+    study._ledger.append([TrialAdded(trial=3, config={"x": 0.5, "n": 1}), grant, planted])
+    started, ended = study.dataframe()[["started", "ended"]].iloc[3]
+    assert started.year == 2001 and math.isnan(ended.year)
 
 
 def test_another_name_is_answered_with_the_right_one() -> None:
