@@ -121,7 +121,8 @@ class SqliteFile(Connected):
         self._timeout = timeout
         self._steps = steps
         self._connection: sqlite3.Connection | None = None
-        self._identity = (0, 0)
+        self._write_ahead = path.with_name(path.name + "-wal")
+        self._identities: tuple[tuple[int, ...], ...] = ()
         # An immutable connection serves one query, since it would never see new events.
         self._single_use = False
 
@@ -164,14 +165,15 @@ class SqliteFile(Connected):
             self.close()
         if self._connection is None:
             self._check_place(create)
-            self._connection = self._connect(create)
-            self._identity = _identity(self.path)
-        elif _identity(self.path) != self._identity:
+            self._connection, self._identities = self._connect(create), ()
+        found = _identity(self.path), _identity(self._write_ahead)
+        if any(old not in ((), new) for old, new in zip(self._identities, found, strict=False)):
             # Further writes would go into a file without a name.
             raise StorageError(
                 f"{self.path} was removed or replaced while in use; put it back, or restart this"
                 " process"
             )
+        self._identities = found
         if self._connection.in_transaction:  # an interrupt came between two statements
             self._connection.execute("ROLLBACK")
         return self._connection
@@ -195,9 +197,8 @@ class SqliteFile(Connected):
             self._retry_while_locked(lambda: self._prepare(connection))
         except sqlite3.OperationalError as error:
             connection.close()
-            write_ahead = self.path.with_name(self.path.name + "-wal")
             closed = _code(error) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
-            if create or not closed or write_ahead.exists():
+            if create or not closed or self._write_ahead.exists():
                 raise
             # The folder is read-only and there is no writer, so the file can be read as it is.
             self._single_use = True
@@ -349,12 +350,11 @@ def _code(error: sqlite3.Error) -> int:
     return int(getattr(error, "sqlite_errorcode", 0)) & 0xFF
 
 
-def _identity(path: Path) -> tuple[int, int]:
-    try:
+def _identity(path: Path) -> tuple[int, ...]:
+    with suppress(FileNotFoundError):
         status = os.stat(path)
-    except FileNotFoundError:
-        return 0, 0
-    return status.st_dev, status.st_ino
+        return status.st_dev, status.st_ino
+    return ()
 
 
 class SqliteStorage(Storage):

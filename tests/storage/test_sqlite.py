@@ -301,6 +301,17 @@ def test_a_file_removed_or_replaced_while_in_use(storage: SqliteStorage, path: P
     assert len(store.read()) == 501
 
 
+def test_a_write_ahead_log_removed_while_in_use(storage: SqliteStorage, path: Path) -> None:
+    """What is acknowledged afterwards would be in a file without a name."""
+    fill(storage)
+    store = storage.open("digits")
+    store.append([report_of(0)])
+    for end in ("-wal", "-shm"):
+        path.with_name(path.name + end).unlink()
+    with pytest.raises(StorageError, match="was removed or replaced while in use"):
+        store.append([report_of(1)])
+
+
 def test_a_file_removed_before_use(storage: SqliteStorage, path: Path) -> None:
     fill(storage)
     store = storage.open("digits")
