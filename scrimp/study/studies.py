@@ -352,17 +352,21 @@ OWNER_FILE = "owner.json"
 
 
 def _claim_folder(folder: Path, storage: Storage, claim: bool) -> Path:
-    """Return ``folder``, or one beside it if another storage owns it that still exists."""
-    if not folder.is_dir():
+    """Return ``folder``, or one beside it if another storage owns it that still exists; a storage
+    that has one beside it keeps that."""
+    if not folder.is_dir() and not any(folder.parent.glob(f"{folder.name}-*")):
         return folder
     path = None if storage.path is None else str(storage.path.absolute())
     owner = {"storage": storage.identity(), "path": path}
+    mark = sha256(f"{owner['storage']} {path}".encode()).hexdigest()[:12]
+    beside = folder.with_name(f"{folder.name}-{mark}")
+    if beside.is_dir():
+        folder = beside
     try:
         with open_plain(folder / OWNER_FILE) as file:
             known = json.loads(file.read(10_000))
         if _is_other(known["storage"], known["path"], owner):
-            mark = sha256(f"{owner['storage']} {path}".encode()).hexdigest()[:12]
-            folder = folder.with_name(f"{folder.name}-{mark}")
+            folder = beside
     except (OSError, StorageError, ValueError, LookupError, TypeError):
         # No owner yet, or a file that says nothing.
         known = None

@@ -213,6 +213,27 @@ def test_a_copy_of_a_study_leaves_the_checkpoints_of_the_original(
     assert weights(first) == kept
 
 
+@pytest.mark.parametrize("gone", ["study", "database"])
+def test_a_copy_keeps_its_checkpoints_when_the_original_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: str
+) -> None:
+    monkeypatch.setenv("SCRIMP_CHECKPOINTS", str(tmp_path / "shared"))
+    first, second = f"sqlite:///{tmp_path}/a.db", f"sqlite:///{tmp_path}/b.db"
+    trained(first)
+    copy_study(storage_at(first), storage_at(second), "digits")
+    other = scrimp.load_study("digits", storage=second)
+    other.optimize(lambda trial: saves(trial) - 1.0, n_trials=4)
+    kept, folder = weights(second), other._checkpoints()
+    if gone == "study":
+        scrimp.delete_study("digits", storage=first)
+    else:
+        (tmp_path / "a.db").unlink()
+    assert weights(second) == kept
+    assert scrimp.load_study("digits", storage=second)._checkpoints(claim=True) == folder
+    scrimp.delete_study("digits", storage=second)
+    assert not folder.exists()
+
+
 def test_a_database_that_was_moved_keeps_its_checkpoints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
