@@ -114,7 +114,7 @@ class Ledger:
                     with self.store.turn(before.length, shared) as news:
                         self.history = before.with_events(news)
                         if shared is not None and shared.place is not None:
-                            # Whoever may write to the storage may have made it.
+                            # Anyone who may write to the storage may have made it.
                             number, validated = self._started_at(shared.place), False
                         else:
                             end = time.monotonic() + MAX_SECONDS_FOR_OTHERS
