@@ -119,7 +119,7 @@ def read_results(path: Path, settings: ImportSettings) -> list[Imported]:
     """Read the studies in a file or folder; raises `StudyError`."""
     if not path.exists():
         raise StudyError(
-            f"there is no file {str(path)!r}; give a CSV or JSON file, an Optuna database or journal,"
+            f"there is no file {without_secrets(str(path))!r}; give a CSV or JSON file, an Optuna database or journal,"
             " or a folder of results"
         )
     try:

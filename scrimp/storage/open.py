@@ -61,9 +61,12 @@ def without_secrets(url: str) -> str:
     """
     scheme, separator, rest = url.partition("://")
     if not separator:
-        scheme, rest = "", url
+        # The options of libpq, which some take for a URL.
+        scheme, rest = "", re.sub("(?i)password *=.*", "password=…", url, flags=re.DOTALL)
     # The last @ separates them: a password may contain others.
     user, at, place = rest.rpartition("@")
+    if user and scheme.lower() in ("http", "https"):
+        user = "…"  # a token
     if "?" in user:
         # The @ belongs to an option, or the ? to a password: only the first word is safe to show.
         return scheme + separator + re.split("[:@/?]", user)[0] + "@…"
