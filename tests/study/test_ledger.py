@@ -290,12 +290,13 @@ def test_a_child_uses_the_study_though_a_thread_used_it_at_the_fork(tmp_path: Pa
         storage=f"sqlite:///{tmp_path}/s.db",
         seed=0,
     )
-    done = threading.Event()
+    done, forked = threading.Event(), threading.Event()
 
     def write() -> None:
-        # SQLite lets who writes without a pause keep others waiting for long.
-        while not done.wait(0.001):
+        while not done.is_set():
             study.set_user_attr("now", 1)
+            while forked.is_set():  # SQLite would serve who writes without a pause
+                done.wait(0.01)
 
     thread = threading.Thread(target=write)
     thread.start()
@@ -306,7 +307,9 @@ def test_a_child_uses_the_study_though_a_thread_used_it_at_the_fork(tmp_path: Pa
             signal.alarm(20)  # ends a child that waits for ever
             study.tell(study.ask(), 1.0)
             os._exit(0)
+        forked.set()
         codes.append(os.waitpid(child, 0)[1])
+        forked.clear()
     done.set()
     thread.join()
     assert codes == [0] * 3 and len(study.trials) == 3
