@@ -141,7 +141,8 @@ def _show_head(record: StudyRecord) -> None:
     if record.degraded:
         decision, why = record.degraded[-1]
         count = len(record.degraded)
-        say(f"degraded: {count} decisions fell back, the last (number {decision}) because {why}")
+        fell = "1 decision fell back" if count == 1 else f"{count} decisions fell back, the last"
+        say(f"degraded: {fell} (number {decision}) because {why}")
 
 
 def best_command(

@@ -64,8 +64,8 @@ WORDS: Mapping[type, str] = {
     DrawnAtRandom: "It was drawn at random, as some decisions are.",
     Scouted: "It is a random configuration: when many trials share the best value or are predicted"
     " to reach it, some decisions are random.",
-    AheadOfHalf: "Some decisions are made without the model: among the random configurations, it was"
-    " the next to continue.",
+    AheadOfHalf: "Some decisions are made without the model: by its values so far, it was the next to"
+    " continue.",
     LeadsItsLevel: "No other trial had a better value with as much training or less, so it continued"
     " before the first design was complete.",
     FirstCell: "It belongs to the method's first cells, which are chosen without a model.",
@@ -83,6 +83,12 @@ IN_REGION = (
 )
 BY_MODEL = "A model of the values so far chose it as the most promising configuration."
 
+WITHOUT_THE_MODEL: Mapping[type, str] = {
+    Scouted: "The model failed, so it is a random configuration.",
+    AheadOfHalf: "The model failed; by its values so far, it was the next to continue.",
+}
+"""The reasons of `Scouted` and `AheadOfHalf` without a probability."""
+
 MODELLESS = {
     "random": "It was drawn at random.",
     "sobol": "It is the next point of a Sobol sequence, which fills the space evenly.",
@@ -93,9 +99,9 @@ MODELLESS = {
 
 SCORES = {
     "log-ei": "the logarithm of the expected improvement in the model's units",
-    "ei": "the expected improvement",
-    "pi": "the probability of improvement",
-    "ucb": "the optimistic bound",
+    "ei": "the expected improvement in the model's units",
+    "pi": "the logarithm of the probability of improvement",
+    "ucb": "the optimistic bound in the model's units",
     "freeze-thaw": "the number of standard deviations by which its prediction exceeds the target",
 }
 """Descriptions of scores, by acquisition; freeze-thaw has its own."""
@@ -117,12 +123,17 @@ values."""
 
 
 def score_words(
-    record: DecisionRecord, method: JsonObject, problem: Problem, failures: int = 0
+    record: DecisionRecord,
+    method: JsonObject,
+    problem: Problem,
+    failures: int = 0,
+    infeasible: bool = False,
 ) -> str:
     """Describe the score of a decision; empty if decisions of one study use different scores.
 
     After ``failures`` a Gaussian process multiplies its score by the probability of success, as by
-    that of feasibility, and the product is a logarithm.
+    that of feasibility, and the product is a logarithm. While every trial is ``infeasible``, it is
+    the probability of feasibility that counts instead of the acquisition.
     """
     settings = method.get("settings")
     given = settings if isinstance(settings, Mapping) else {}
@@ -132,12 +143,8 @@ def score_words(
         return ""
     if isinstance(record.grant, WholeTraining):
         name = "log-ei"
-    if name == "freeze-thaw" and problem.several:
-        return "the logarithm of its expected addition to the front, as a share of the hypervolume"
-    if name == "freeze-thaw" and isinstance(asked := _question(record), Gain):
-        return "the logarithm of the expected improvement" + _per_unit(asked, problem)
     if name == "freeze-thaw":
-        return SCORES["log-ei" if isinstance(asked, Race) else name]
+        return _curve_score_words(record, problem, infeasible)
     score, reason = SCORES.get(name, f"the acquisition {name!r}"), record.reason
     if isinstance(reason, Modelled) and reason.each is not None:
         score = "the logarithm of its expected addition to the front"
@@ -148,16 +155,33 @@ def score_words(
     if str(method["name"]).startswith(OF_CURVES):
         return score
     cost = problem.cost is not None or given.get("cost_function") is not None
-    weights = ["the constraints"] * bool(problem.constraints) + ["the cost"] * cost
+    if infeasible and name != "thompson":
+        score = "the logarithm of the probability that all constraints are satisfied"
+    weights = ["the constraints"] * (bool(problem.constraints) and not infeasible)
+    weights += ["the cost"] * cost
     if failures and name != "thompson":
         weights.insert(0, "the probability that it does not fail")
     guessed = any(parameter.prior is not None for parameter in problem.space.values())
     if guessed and name != "thompson" and str(method["name"]) != "task-prior":
         weights.append("the guesses of the user")
     weighed = f", weighted by {' and '.join(weights)}" if weights else ""
-    if weighed and name in ("ei", "pi", "ucb"):
+    if weighed and name in ("ei", "pi", "ucb") and not infeasible:
+        score = score.removeprefix("the logarithm of ")
         weighed += ", as a logarithm"
     return score + weighed
+
+
+def _curve_score_words(record: DecisionRecord, problem: Problem, infeasible: bool) -> str:
+    """Describe the score of freeze-thaw, which has its own."""
+    asked = _question(record)
+    if isinstance(asked, Gain):
+        gain = "improvement" if asked.best is not None else "progress towards feasibility"
+        return f"the logarithm of the expected {gain}" + _per_unit(asked, problem)
+    if isinstance(asked, Race) and infeasible:
+        return "the logarithm of the expected progress towards feasibility in the model's units"
+    if problem.several:
+        return "the logarithm of its expected addition to the front, as a share of the hypervolume"
+    return SCORES["log-ei" if isinstance(asked, Race) else "freeze-thaw"]
 
 
 def _per_unit(question: Gain, problem: Problem) -> str:
@@ -181,14 +205,24 @@ def by_chance(record: DecisionRecord) -> bool:
     return isinstance(question, Horizon) and question.threshold is not None
 
 
-def why(record: DecisionRecord, problem: Problem, method: str, new: bool, budget: float) -> str:
-    """Return the reason for a decision, as a sentence."""
+def why(
+    record: DecisionRecord,
+    problem: Problem,
+    method: str,
+    new: bool,
+    budget: float,
+    infeasible: bool = False,
+) -> str:
+    """Return the reason for a decision, as a sentence. ``infeasible``: no trial satisfied all
+    constraints yet."""
     amount = "the whole training" if problem.budget is None else problem.budget.amount(budget)
     reason = record.reason
     if isinstance(record.grant, WholeTraining):
         return _whole_training(record, problem, method, new, budget)
     if isinstance(reason, Modelled) and reason.question is not None:
-        return _asked(reason, problem)
+        return _asked(reason, problem, infeasible)
+    if isinstance(reason, Scouted | AheadOfHalf) and reason.probability is None:
+        return WITHOUT_THE_MODEL[type(reason)]
     if new and isinstance(reason, FromDensity):
         return "It was drawn from a density of the good trials."
     if isinstance(reason, Told) and reason.what == "confirmation":
@@ -230,11 +264,11 @@ def whole_training_words(record: DecisionRecord) -> str:
     )
 
 
-def _asked(reason: Modelled, problem: Problem) -> str:
+def _asked(reason: Modelled, problem: Problem, infeasible: bool) -> str:
     """Return the reason of a learning-curve method."""
     if isinstance(reason.question, Race):
-        front = problem.several
-        aim = "addition to the front" if front else "improvement on the best value"
+        aim = "addition to the front" if problem.several else "improvement on the best value"
+        aim = "progress towards feasibility" if infeasible else aim
         return (
             "Early in the study, training goes to the trial with the largest expected"
             f" {aim} at its next level: this one."
@@ -243,10 +277,10 @@ def _asked(reason: Modelled, problem: Problem) -> str:
     if isinstance(reason.question, Growth):
         return f"It had the largest expected addition to the front{by}."
     if isinstance(reason.question, Gain):
-        beaten = f"the best {problem.metric} so far"
-        if reason.question.best is not None:
-            beaten += f" ({problem.sign * reason.question.best:.4g})"
-        unit = _per_unit(reason.question, problem)
+        unit, best = _per_unit(reason.question, problem), reason.question.best
+        if best is None:
+            return f"It had the highest expected progress towards feasibility{unit}{by}."
+        beaten = f"the best {problem.metric} so far ({problem.sign * best:.4g})"
         return f"It had the highest expected improvement{unit} over {beaten}{by}."
     if reason.question is None or reason.question.threshold is None:
         return f"It was the most likely to come close to feasible{by}."
@@ -400,7 +434,7 @@ def model_lines(record: DecisionRecord, problem: Problem) -> list[str]:
     fit = _own_fit(record)
     if fit is None:
         return []
-    lines = [f"The model was fitted for this decision, to {fit.n} observations."]
+    lines = [f"The model was fitted for this decision, to {counted(fit.n, 'observation')}."]
     order = _fastest_first(fit.length_scales, problem)
     if len(order) > 1:
         lines.append(
@@ -456,13 +490,20 @@ def score_lines(record: DecisionRecord, words: str, trial: Trial) -> list[str]:
     lines = [f"It had the highest score: {reason.score:.4g}{what}."]
     if odds:
         lines = [f"It had the highest chance: {chance(reason.score)}."]
-    if reason.sides is not None:
-        named = (("paused trial", reason.sides.paused), ("new configuration", reason.sides.new))
-        return lines + [
-            f"There was no {name} to choose from."
-            if score is None
-            else f"The best of the {name}s had {score:.4g}."
-            for name, score in named
+    if (sides := reason.sides) is not None:
+        none_paused = (
+            "No paused trial competed: the training that halving would spend was used up, or kept"
+            " for trials to come."
+            if sides.spent
+            else "There was no paused trial to choose from."
+        )
+        no_new, best = "There was no new configuration to choose from.", "The best of the"
+        return [
+            *lines,
+            none_paused
+            if sides.paused is None
+            else f"{best} paused trials had {sides.paused:.4g}.",
+            no_new if sides.new is None else f"{best} new configurations had {sides.new:.4g}.",
         ]
     ranked = competitors_of(record, trial)
     if ranked:

@@ -99,7 +99,8 @@ class Moment(NamedTuple):
     def why(self, history: History) -> str:
         """Return the reason for the decision, as a sentence."""
         method = str(history.method.get("name", ""))
-        return why(self.record, history.problem, method, self.new, self.budget)
+        infeasible = self.seen.infeasible(history.problem)
+        return why(self.record, history.problem, method, self.new, self.budget, infeasible)
 
 
 def explain(history: History, trial: int | None = None) -> Explanation:
@@ -231,6 +232,10 @@ def _reason(history: History, trial: Trial, moment: Moment, title: str) -> Decis
     lines = [moment.why(history)]
     if rank is not None:
         lines.append(rank.sentence(problem))
+        if problem.constraints and rank.count > 1:
+            lines.append(
+                "Trials that violate a constraint rank last, by the size of the violation."
+            )
     # The score of a single cell of a selection says little.
     best = "" if selection else seen.best_words(problem)
     data = f"{counted(seen.reports, 'report')} of {counted(seen.trials, 'trial')}"
@@ -242,7 +247,8 @@ def _reason(history: History, trial: Trial, moment: Moment, title: str) -> Decis
         lines += aim_lines(record.reason.each, seen.front, problem)
     else:
         lines += belief_lines(record, problem, trial, None if seen.best is None else seen.best[0])
-    words = score_words(record, history.method, problem, seen.failures)
+    infeasible = seen.infeasible(problem)
+    words = score_words(record, history.method, problem, seen.failures, infeasible)
     lines += score_lines(record, words, trial)
     lines += other_lines(record, problem)
     if selection:

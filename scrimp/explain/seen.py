@@ -40,6 +40,10 @@ class Seen:
         (loss,), trial, _ = self.front[0]
         return loss, trial
 
+    def infeasible(self, problem: Problem) -> bool:
+        """Return True if the study has constraints and no report satisfied them all."""
+        return bool(problem.constraints) and not self.front
+
     def best_words(self, problem: Problem) -> str:
         """Describe the best value so far, or with several metrics the size of the front; empty
         without one."""

@@ -161,7 +161,8 @@ class DyHPO(Policy):
             return Decision(decision.action, record)
         best = int(np.argmax(scores))
         both = scores[: len(race.paused)], scores[len(race.paused) :]
-        sides = Sides(*(float(side.max()) if len(side) else None for side in both))
+        paused, fresh = (float(side.max()) if len(side) else None for side in both)
+        sides = Sides(paused, fresh, spent=race.allowance_spent)
         reason = Modelled(score=float(scores[best]), sides=sides)
         return Decision(race.action(best, new), DecisionRecord(reason=reason, fit=curves.fits))
 
@@ -258,8 +259,9 @@ class _Race:
         self.history, self.encoding, self.levels = history, encoding, levels
         self.known = history.derive(KNOWN)
         self._x, usable = encoded_trials(history, encoding)
-        paused = history.with_status("paused") if resuming else []
-        self.paused: Sequence[Trial] = [trial for trial in paused if usable[trial.id]]
+        paused = [trial for trial in history.with_status("paused") if usable[trial.id]]
+        self.allowance_spent = bool(paused) and not resuming
+        self.paused: Sequence[Trial] = paused if resuming else []
         self.next = [
             next(level for level in levels if level > trial.budget) for trial in self.paused
         ]

@@ -52,10 +52,12 @@ class Rival(_Part, frozen=True):
 
 
 class Sides(_Part, frozen=True):
-    """The best score among paused trials and among new configurations; None without any."""
+    """The best score among paused trials and among new configurations; None without any. ``spent``:
+    paused trials did not compete, because all trials together had used up their allowance."""
 
     paused: float | None = None
     new: float | None = None
+    spent: bool = False
 
 
 # --- criteria of learning-curve methods ----------------------------------------------------------

@@ -142,7 +142,7 @@ def test_scores_of_two_sides_and_of_one(trial: Trial) -> None:
         trial,
     )
     assert lines == [
-        "It had the highest score: 0.5 (the probability of improvement).",
+        "It had the highest score: 0.5 (the logarithm of the probability of improvement).",
         "Runner-up: trial 7, with 0.4.",
     ]
 
@@ -192,12 +192,12 @@ def test_a_score_is_named_after_the_acquisition_of_the_settings_and_what_weighs_
     )
     assert (
         score_words(EMPTY_RECORD, {"name": "gp-ei", "settings": {"acquisition": "pi"}}, PLAIN)
-        == "the probability of improvement"
+        == "the logarithm of the probability of improvement"
     )
     costly = Problem(SPACE, cost="seconds")
     assert (
         score_words(EMPTY_RECORD, {"name": "gp-ei"}, costly)
-        == "the expected improvement, weighted by the cost, as a logarithm"
+        == "the expected improvement in the model's units, weighted by the cost, as a logarithm"
     )
     assert score_words(EMPTY_RECORD, {"name": "dyhpo", "settings": {}}, PLAIN) == ""
     race, horizon = (
