@@ -102,11 +102,12 @@ SCORES = {
     "ei": "the expected improvement in the model's units",
     "pi": "the logarithm of the probability of improvement",
     "ucb": "the optimistic bound in the model's units",
+    "task-prior": "the logarithm of the expected improvement with what past studies add to it",
     "freeze-thaw": "the number of standard deviations by which its prediction exceeds the target",
 }
 """Descriptions of scores, by acquisition; freeze-thaw has its own."""
 
-ACQUISITIONS = {"task-prior": "log-ei", "freeze-thaw": "freeze-thaw"}
+ACQUISITIONS = {"task-prior": "task-prior", "freeze-thaw": "freeze-thaw"}
 """The acquisition of a method whose settings do not name one."""
 
 EXPERTS = {
@@ -132,8 +133,8 @@ def score_words(
     """Describe the score of a decision; empty if decisions of one study use different scores.
 
     After ``failures`` a Gaussian process multiplies its score by the probability of success, as by
-    that of feasibility, and the product is a logarithm. While every trial is ``infeasible``, it is
-    the probability of feasibility that counts instead of the acquisition.
+    that of feasibility, and the product is a logarithm. While all trials are ``infeasible``, only
+    these probabilities count.
     """
     settings = method.get("settings")
     given = settings if isinstance(settings, Mapping) else {}
@@ -141,7 +142,8 @@ def score_words(
     name = str(own or ACQUISITIONS.get(str(method["name"]), ""))
     if not name:
         return ""
-    if isinstance(record.grant, WholeTraining):
+    alone = record.sources is not None and len(record.sources.weights) == 1  # this study
+    if isinstance(record.grant, WholeTraining) or (alone and name == "task-prior"):
         name = "log-ei"
     if name == "freeze-thaw":
         return _curve_score_words(record, problem, infeasible)
@@ -238,9 +240,8 @@ def why(
             return words
     if isinstance(reason, Modelled):
         return EXPLORING if reason.exploring else IN_REGION if reason.region else BY_MODEL
-    if not new:
-        return f"The method continued it to {amount}."
-    return MODELLESS.get(method, f"The method chose it and gave it {amount}.")
+    chose = f"The method chose it and gave it {amount}."
+    return MODELLESS.get(method, chose) if new else f"The method continued it to {amount}."
 
 
 def _whole_training(
@@ -492,8 +493,7 @@ def score_lines(record: DecisionRecord, words: str, trial: Trial) -> list[str]:
         lines = [f"It had the highest chance: {chance(reason.score)}."]
     if (sides := reason.sides) is not None:
         none_paused = (
-            "No paused trial competed: the training that halving would spend was used up, or kept"
-            " for trials to come."
+            "No paused trial competed: what halving would train was used up or kept for new trials."
             if sides.spent
             else "There was no paused trial to choose from."
         )

@@ -150,7 +150,7 @@ class StudyVerdict:
             f"It beats the runner-up{same}, trial {runner_up.trial} ({number(runner_up.value)}"
             f"{runner_up.of_runs}), with probability {_shown(runner_up.probability)};"
             f" expected difference {number(runner_up.behind, 2)} ±"
-            f" {number(runner_up.give_or_take, 2)}.",
+            f" {number(runner_up.give_or_take, 2)} (95 %).",
         ]
         if self.default is not None and not twice:
             lines.append(

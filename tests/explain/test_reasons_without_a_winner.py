@@ -7,7 +7,7 @@ import pytest
 
 import scrimp
 from scrimp.errors import NumericalError
-from scrimp.explain.reason_words import score_words, why
+from scrimp.explain.reason_words import SCORES, score_words, why
 from scrimp.freeze_thaw import freeze_thaw
 from scrimp.study_log.decision_record import (
     AheadOfHalf,
@@ -16,6 +16,7 @@ from scrimp.study_log.decision_record import (
     Modelled,
     Race,
     Scouted,
+    Sources,
 )
 from scrimp.study_log.events import Decided
 from scrimp.study_log.problem import Problem
@@ -107,7 +108,7 @@ def test_paused_trials_that_may_not_continue_are_not_denied() -> None:
             paused = scrimp.study_log.history.History.of(before).with_status("paused")
             text = " ".join(decision.lines)
             assert not ("There was no paused trial" in text and paused)
-            told += "No paused trial competed: the training that halving would spend" in text
+            told += "No paused trial competed: what halving would train" in text
     assert told
 
 
@@ -122,3 +123,12 @@ def test_ranks_with_constraints_say_how_they_order() -> None:
     study.optimize(train, n_trials=8)
     told = "".join(study.explain(trial.id).details for trial in study.trials)
     assert "Trials that violate a constraint rank last" in told
+
+
+def test_the_score_of_a_decision_with_past_studies_is_told_with_what_they_add() -> None:
+    method = {"name": "task-prior", "settings": {}}
+    problem = Problem(SPACE)
+    past = DecisionRecord(sources=Sources(weights={"old": 0.9, "this study": 0.1}))
+    assert "past studies add" in score_words(past, method, problem)
+    own_turn = DecisionRecord(sources=Sources(weights={"this study": 1.0}))
+    assert score_words(own_turn, method, problem) == SCORES["log-ei"]

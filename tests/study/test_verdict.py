@@ -261,3 +261,12 @@ def test_refusals() -> None:
     with pytest.raises(StudyError, match=r"compares one metric.*study\.front"):
         study.verdict()
     assert math.isfinite(studied(noisy(0.0), 3).verdict().noise)
+
+
+def test_the_spread_of_the_difference_is_named_and_agrees_with_the_probability() -> None:
+    runner_up = studied(noisy(0.05)).verdict().runner_up
+    assert runner_up is not None
+    z = runner_up.behind / (runner_up.give_or_take / 1.96)
+    assert 0.5 * math.erfc(-z / math.sqrt(2.0)) == pytest.approx(runner_up.probability, abs=0.02)
+    text = str(studied(noisy(0.05)).verdict())
+    assert "(95 %)." in text.split("expected difference")[1].split("\n")[0]
