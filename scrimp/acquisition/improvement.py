@@ -40,6 +40,9 @@ from scrimp.acquisition.acquisition import BoundMeanStd, Context, MeanStdAcquisi
 from scrimp.plugins.settings import above, below, check_settings, choices, setting
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
+WHILE_GROWING = ("schedule", ("growing",))
+"""The schedule whose width ``delta`` and ``divisor`` set."""
+
 _LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 _RATIO_LOW, _RATIO_HIGH = -50.0, 10.0
 """Between these z the ratio formula is exact to rounding."""
@@ -196,10 +199,10 @@ def growing_kappa(count: int, dimension: int, delta: float = 0.1, divisor: float
 class _Confidence(MeanStdAcquisition):
     """``schedule``: kappa is "constant", or "growing" by ``delta`` and ``divisor``."""
 
-    kappa: float = 2.0
+    kappa: float = setting(2.0, only_with=("schedule", ("constant",)))
     schedule: str = setting("constant", choices("constant", "growing"), paper=True)
-    delta: float = setting(0.1, above(0) & below(1), paper=True)
-    divisor: float = setting(5.0, above(0), paper=True)
+    delta: float = setting(0.1, above(0) & below(1), paper=True, only_with=WHILE_GROWING)
+    divisor: float = setting(5.0, above(0), paper=True, only_with=WHILE_GROWING)
 
     def __post_init__(self) -> None:
         check_settings(self)

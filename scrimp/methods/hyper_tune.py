@@ -82,7 +82,7 @@ class HyperTune(Policy):
     search: CurveSearch = nested_settings(
         CurveSearch(CurveSettings("gp_independent")), without=("data", "resource_encoding")
     )
-    samples: int = setting(50, at_least(1))
+    samples: int = setting(50, at_least(1), only_with=("weighting", ("draws",)))
     combine: str = setting("mixture", choices("mixture", "linear"), paper=True)
     wait_for_full: bool = setting(False, paper=True)
     weighting: str = setting("draws", choices("draws", "cubed"), paper=True)

@@ -108,7 +108,7 @@ class AsynchronousHalving(Scheduler):
     )
     increment: float | None = setting(None, above(0), "it is the distance between rungs")
     cutoff: str = setting("quantile", choices("quantile", "top", "delayed"), paper=True)
-    full_rungs: bool = setting(False, paper=True)
+    full_rungs: bool = setting(False, paper=True, only_with=("type", ("promotion",)))
     bracket_rule: str = setting("random", choices("random", "in-turn"), paper=True)
 
     def __post_init__(self) -> None:

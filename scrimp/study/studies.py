@@ -1,6 +1,7 @@
 """Create, load, list and delete studies by name and storage URL."""
 
 import json
+import logging
 import os
 import platform
 import re
@@ -145,7 +146,7 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
     plan = OwnersPlan(problem, chosen.to_json(), frozenset(needed), seeded=seed is not None)
     if load_if_exists and name in place.names():
         return _adopt(name, place, plan, named)
-    _advise(problem, chosen)
+    _advise(problem, chosen, bool(learn_from))
     record = {**chosen.to_json(), "reason": reason}
     created = beginning(name, problem, record, needed)
     sources = attachments(place, learn_from, name, problem, created.time) if learn_from else []
@@ -169,9 +170,10 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
     return study
 
 
-def _advise(problem: Problem, method: Method) -> None:
+def _advise(problem: Problem, method: Method, learning: bool) -> None:
     """Warn of a cost that the method ignores, of settings of a cost or of several metrics that the
-    study has not, and of so many metrics that nearly every trial is on the front."""
+    study has not, of a method or setting for past studies without any, and of so many metrics that
+    nearly every trial is on the front."""
     said = []
     if ignores_cost(problem, method):
         said.append(
@@ -184,6 +186,17 @@ def _advise(problem: Problem, method: Method) -> None:
         said.append(
             f"setting {idle[0]!r} has no effect: the study has no cost; give cost='seconds' or the"
             " name of a reported metric, or leave the setting out"
+        )
+    if not learning and learns(method):
+        logging.getLogger("scrimp").warning(
+            "method %r learns from past studies, and this study has none: it decides as without them;"
+            " name some with learn_from=, or use 'gp'",
+            method.name,
+        )
+    if not learning and method.name == "freeze-thaw" and method.settings.get("hint"):
+        said.append(
+            "setting 'hint' has no effect: the study has no past studies; name some with learn_from=,"
+            " or leave the setting out"
         )
     count = len(problem.metrics)
     if "trade_off" in method.settings and count == 1:

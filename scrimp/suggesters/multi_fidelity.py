@@ -69,7 +69,7 @@ class MultiFidelitySuggester(Suggester):
 
     search: CurveSearch = nested_settings(CurveSearch())
     r_acq: str = setting("bohb", choices("bohb", "first", "final"))
-    r_acq_points: int = setting(3, at_least(1))
+    r_acq_points: int = setting(3, at_least(1), only_with=("r_acq", ("bohb",)))
     initial_scoring: str = setting("acq_func", choices("acq_func", "thompson_indep"), paper=True)
 
     def __post_init__(self) -> None:

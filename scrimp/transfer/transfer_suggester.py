@@ -68,7 +68,7 @@ from scrimp.transfer.combinations import (
 )
 from scrimp.transfer.past import NOTHING, SEARCH, Past, SourceModels, common_rows
 from scrimp.transfer.portfolio import candidate_rows, portfolio_configs
-from scrimp.transfer.source_model import USUAL_KERNEL, normaliser_named
+from scrimp.transfer.source_model import NORMALISERS, USUAL_KERNEL, normaliser_named
 from scrimp.transfer.weights import THIS_STUDY, WeightRule, weight_notes, with_min_weight
 
 VARIANCES = {"tst": ("tst",), "rgpe": ("rgpe", "poe", "tst"), "poe": ("gpoe", "poe", "rbcm")}
@@ -100,13 +100,15 @@ class TransferSuggester(Suggester):
 
     combine: str = setting("rgpe", choices(*COMBINATIONS))
     rule: WeightRule = nested_settings(WeightRule())
-    normalise: str = "z-score"
+    normalise: str = setting("z-score", choices(*NORMALISERS))
     initial: int = setting(2, at_least(1))
     fantasies: int = setting(16, at_least(1))
     cost_exponent: float = setting(1.0, at_least(0))
     kernel: str = USUAL_KERNEL
-    denoise: bool = setting(True, paper=True)
-    experts: str = setting("single", choices("single", "all", "entropy"), paper=True)
+    denoise: bool = setting(True, paper=True, only_with=("combine", ("rmogp",)))
+    experts: str = setting(
+        "single", choices("single", "all", "entropy"), paper=True, only_with=("combine", ("poe",))
+    )
     variance: str | None = setting(None, paper=True)
     incumbent: str = setting("mean", choices("mean", "observed"), paper=True)
     least_weight: float = setting(1e-6, at_least(0) & below(1), paper=True)
@@ -123,7 +125,6 @@ class TransferSuggester(Suggester):
 
     def __post_init__(self) -> None:
         check_settings(self)
-        normaliser_named(self.normalise)
         valid = VARIANCES.get(self.combine, ())
         if self.variance is not None and self.variance not in valid:
             one_of = f"choose one of {', '.join(valid)}"

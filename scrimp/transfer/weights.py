@@ -44,6 +44,9 @@ from scrimp.transfer.past import SourceModels
 MIN_OBSERVATIONS_TO_RANK = 3
 """Below it ranking losses say nothing, and weights are equal (Feurer et al., 2022)."""
 
+WITH_RANKING = ("weights", ("ranking",))
+"""Weights that come from ranking losses."""
+
 MIN_WEIGHT_NOTED = 5e-5
 """Weights that round to 0 in four digits are left out of the record of a decision."""
 
@@ -62,15 +65,26 @@ class WeightRule:
 
     weights: str = setting("ranking", choices("features", "ranks", "ranking", "experts"))
     dilution: str = setting(
-        "none", choices("none", "percentile", "percentile-paper", "probabilistic")
+        "none",
+        choices("none", "percentile", "percentile-paper", "probabilistic"),
+        only_with=WITH_RANKING,
     )
-    bandwidth: float = setting(0.1, above(0))
-    draws: str = setting("bootstrap", choices("bootstrap", "posterior"), paper=True)
-    samples: int = setting(100, at_least(1))
-    alpha: float = 0.0
-    horizon: int | None = None
-    distance: str = setting("scaled", choices("scaled", "euclidean"), paper=True)
-    ties: str = setting("by draws", choices("by draws", "shared", "target"), paper=True)
+    bandwidth: float = setting(0.1, above(0), only_with=("weights", ("features", "ranks")))
+    draws: str = setting(
+        "bootstrap", choices("bootstrap", "posterior"), paper=True, only_with=WITH_RANKING
+    )
+    samples: int = setting(100, at_least(1), only_with=WITH_RANKING)
+    alpha: float = setting(0.0, only_with=WITH_RANKING)
+    horizon: int | None = setting(None, only_with=WITH_RANKING)
+    distance: str = setting(
+        "scaled",
+        choices("scaled", "euclidean"),
+        paper=True,
+        only_with=("weights", ("features",)),
+    )
+    ties: str = setting(
+        "by draws", choices("by draws", "shared", "target"), paper=True, only_with=WITH_RANKING
+    )
 
     def __post_init__(self) -> None:
         check_settings(self)

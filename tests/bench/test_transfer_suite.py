@@ -100,7 +100,7 @@ def test_unknown_tasks_and_sources_are_refused(table: Path) -> None:
 def test_methods_that_compare_features_need_a_table_that_has_them(
     table: Path, tmp_path: Path
 ) -> None:
-    for method in ("tst-m", "taf-m:samples=10", "rgpe:weights=features"):
+    for method in ("tst-m", "taf-m:bandwidth=0.2", "rgpe:weights=features"):
         with pytest.raises(
             TableError, match=r"related.npz has none for 't1'; add 'meta_features'.*tst-r"
         ):

@@ -195,3 +195,53 @@ def test_names_of_other_libraries_are_answered_with_ours(method: str, words: str
     with pytest.raises(MethodError, match=words) as caught:
         create(method)
     assert "did you mean" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("tst-r:samples=10", "'samples' has no effect with weights='ranks'"),
+        ("tst-r:dilution=probabilistic", "or use weights='ranking'"),
+        ("rgpe:bandwidth=0.2", "or use weights='features' or weights='ranks'"),
+        ("tst-r:distance=euclidean", "or use weights='features'"),
+        ("rgpe:experts=all", "or use combine='poe'"),
+        ("rgpe:denoise=false", "or use combine='rmogp'"),
+        ("gp-ucb:schedule=growing,kappa=2", "'kappa' has no effect with schedule='growing'"),
+        ("gp-ucb:divisor=2", "or use schedule='growing'"),
+    ],
+)
+def test_settings_of_weights_and_widths_that_are_not_used_are_refused(
+    method: str, words: str
+) -> None:
+    with pytest.raises(MethodError, match="has no effect") as caught:
+        create(method)
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("mobster-joint:r_acq=final,r_acq_points=5", "or use r_acq='bohb'"),
+        ("asha-stopping:full_rungs=true", "or use type='promotion'"),
+        ("hypertune-indep:weighting=cubed,samples=10", "or use weighting='draws'"),
+    ],
+)
+def test_settings_of_rungs_that_are_not_used_are_refused(method: str, words: str) -> None:
+    with pytest.raises(MethodError, match="has no effect") as caught:
+        create(method, epochs=True)
+    assert words in str(caught.value)
+
+
+def test_a_method_for_past_studies_without_any_is_warned_about(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    create("rgpe")
+    assert "method 'rgpe' learns from past studies, and this study has none" in caplog.text
+    with pytest.warns(UserWarning, match="setting 'hint' has no effect"):
+        create("freeze-thaw:hint=true", epochs=True)
+
+
+def test_values_may_stay_as_they_are() -> None:
+    create("tst-r:normalise=none")
+    with pytest.raises(MethodError, match="normalise is 'log'; it must be one of none, z-score"):
+        create("tst-r:normalise=log")
