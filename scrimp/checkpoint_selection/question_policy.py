@@ -379,6 +379,17 @@ def stated(history: History, race: QuestionRace) -> "RacePosterior":
         return race_posterior(race, recorded_settings(history)["ordered"])
 
 
+def interval_of(
+    fold: RaceFold, race: QuestionRace, statement: "RacePosterior"
+) -> tuple[float, float]:
+    """Return the 90 % interval of the stated score, within the scores that are possible: answers lie
+    between 0 and 1."""
+    signs = np.array(fold.signs)
+    lowest, highest = (float(race.shares @ end) for end in (signs.clip(max=0), signs.clip(min=0)))
+    low, high = statement.interval
+    return max(low, lowest), min(high, highest)
+
+
 def recommend_race(history: History) -> "Recommendation":
     """Return the leader of the race as a recommendation."""
     from scrimp.checkpoint_selection.recommendation import Recommendation
@@ -389,7 +400,7 @@ def recommend_race(history: History) -> "Recommendation":
     statement = stated(history, race)
     others = race.best(race.contenders, 2)
     sign = fold.signs[0] if len(set(fold.signs)) == 1 else 1.0
-    low, high = sorted(sign * end for end in statement.interval)
+    low, high = sorted(sign * end for end in interval_of(fold, race, statement))
     return Recommendation(
         checkpoint=fold.checkpoints[statement.row],
         underlying=fold.checkpoints[int(np.argmax(statement.mean))],

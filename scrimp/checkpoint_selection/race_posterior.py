@@ -41,6 +41,9 @@ class PosteriorNumbers:
     typical_spread: float = 0.1
     unseen_task: float = 0.2
     """Standard deviation of the score of a task that was never asked."""
+    unseen_answers: float = 3.0
+    """Answers of either kind that are imagined beside those asked: by the rule of three, N answers
+    without an exception leave up to 3 / N of them open."""
     unlikely: float = 0.03
     """Priors with less than this share of the highest density are left out."""
     draws: int = 512
@@ -153,18 +156,24 @@ def _level(race: QuestionRace, row: int, luck: float) -> tuple[float, float]:
 
     The row's own mean less its luck, y_i - m_i, which removes the winner's curse; its variance is
     sum_t W_t^2 v_t / n_t (1 - n_t / Q_t) with v_t the variance of its answers, pulled towards
-    S (1 - S), and that of tasks not seen.
+    S (1 - S), and that of tasks not seen. The answers asked may happen to be alike, all right for
+    example; N of them still have the variance of one answer among N + 6 of which 3 differ, so that
+    20 right answers do not promise a perfect score.
     """
     counts, own = race.counts[row], np.array([row])
     seen = counts > 0
     weights = race.shares * seen / max((race.shares * seen).sum(), 1e-300)
     answers = {task: race.book.answers(own, task, counts[task])[0] for task in np.flatnonzero(seen)}
     score = float(sum(weights[task] * each.mean() for task, each in answers.items()))
-    binary, variance = max(score * (1.0 - score), 0.0), 0.0
+    binary, variance, spread = max(score * (1.0 - score), 0.0), 0.0, 0.0
     for task, each in answers.items():
         pulled = (each.var() * counts[task] + 3.0 * binary) / (counts[task] + 3.0)
         left = 1.0 - counts[task] / race.sizes[task]
         variance += weights[task] ** 2 * pulled / counts[task] * left
+        spread += weights[task] ** 2 / counts[task] * left
+    asked = 1.0 / sum(weights[task] ** 2 / counts[task] for task in answers)
+    alike = NUMBERS.unseen_answers * (asked + NUMBERS.unseen_answers)
+    variance = max(variance, spread * alike / (asked + 2.0 * NUMBERS.unseen_answers) ** 2)
     unseen = (1.0 - seen.mean()) * NUMBERS.unseen_task
     return score - luck, float(variance + unseen**2 / len(counts))
 

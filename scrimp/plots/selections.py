@@ -22,6 +22,7 @@ from scrimp.checkpoint_selection.cell_policy import (
 from scrimp.checkpoint_selection.posterior import posterior_of
 from scrimp.checkpoint_selection.question_policy import (
     RaceFold,
+    interval_of,
     is_race,
     race_of,
     recommend_race,
@@ -370,7 +371,7 @@ def selection_scores(selection: Selection) -> Figure:
     picture.update_xaxes(title_text="checkpoint", type="category", categoryarray=names)
     picture.update_yaxes(title_text="score")
     picture.update_layout(height=FIGURE_HEIGHT)
-    low, high = sorted(sign * end for end in statement.interval)
+    low, high = sorted(sign * end for end in interval_of(fold, race, statement))
     title = f"{leader}: {sign * statement.score:.4f}, 90 % interval {low:.4f} to {high:.4f}"
     sure = recommend_race(selection.history).sure_text
     return figure(picture, title, f"{title}; {sure}. Bars: 90 % intervals on common questions.")

@@ -1,8 +1,12 @@
 """The statement about the leader of a race: dense formulas, and coverage."""
 
+from typing import Literal
+
 import numpy as np
 import pytest
+from scipy.stats import hypergeom
 
+import scrimp
 from scrimp.checkpoint_selection import race_posterior as module
 from scrimp.checkpoint_selection.answer_book import Questions
 from scrimp.checkpoint_selection.race_posterior import race_posterior
@@ -71,3 +75,39 @@ def test_the_interval_covers_the_score_over_all_questions() -> None:
         assert 0.0 <= stated.probability_best <= 1.0 and stated.expected_loss >= 0.0
     # 54 of 60 are expected; 47 or fewer have a probability of 0.3 %.
     assert covered >= 48
+
+
+@pytest.mark.parametrize(
+    ("share", "direction"), [(0.1, "maximize"), (0.2, "maximize"), (0.2, "minimize")]
+)
+def test_answers_that_are_all_alike_do_not_promise_a_perfect_score(
+    share: float, direction: Literal["minimize", "maximize"]
+) -> None:
+    """With n of 300 answers alike, K others have been missed with a probability of
+    hypergeom(0; 300, K, n). The interval holds the K that are missed in 5 % of cases or more."""
+    selection = scrimp.create_selection(
+        "s",
+        checkpoints=range(1, 9),
+        tasks={"easy": 300},
+        directions={"easy": direction},
+        storage="memory://",
+        seed=0,
+    )
+    alike = 1.0 if direction == "maximize" else 0.0
+    answer = selection.run(
+        lambda checkpoint, task, questions: [alike] * len(questions), share=share
+    )
+    (asked,) = (
+        int(trial.budget)
+        for trial in selection.history.trials
+        if trial.config["checkpoint"] == answer.checkpoint
+    )
+    assert 40 < asked < 300
+    assert answer.interval is not None and answer.expected_score == alike
+    low, high = answer.interval
+    others = np.arange(300 - asked)
+    missed = hypergeom(300, others, asked).pmf(0)
+    assert max(alike - low, high - alike) == pytest.approx(
+        others[missed >= 0.05].max() / 300, rel=0.3
+    )
+    assert 0.0 <= low <= high <= 1.0
