@@ -36,7 +36,11 @@ EQUAL_FAILURES_AFTER_SUCCESS = 10
 """Failures of one kind in a row that stop a run in which something has worked. Out-of-memory errors
 of a part of the space should not stop it."""
 
-_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", re.IGNORECASE)
+_NUMBER = re.compile(
+    r"0x[0-9a-f]+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?",
+    re.IGNORECASE,
+)
+"""Numbers, addresses as in ``<object at 0x7f3a>``, and identifiers (UUIDs)."""
 
 Catch = tuple[type[BaseException], ...]
 

@@ -61,6 +61,16 @@ def test_numbers_in_messages_do_not_tell_failures_apart() -> None:
         study.optimize(lambda trial: (trial.params["x"], 2), n_trials=50)
 
 
+def test_addresses_in_messages_do_not_tell_failures_apart() -> None:
+    addresses = iter(("0x7f045c42718f", "0x55c5ec17cefe", "0xdeadbeef", "0x7f045cffffff"))
+
+    def objective(trial: scrimp.LiveTrial) -> float:
+        raise RuntimeError(f"<Loader object at {next(addresses)}> is closed")
+
+    with pytest.raises(BrokenObjective, match="the first 3 trials of this run all failed"):
+        new_study().optimize(objective, n_trials=10)
+
+
 def test_fewer_trials_than_three_are_loud_at_the_end() -> None:
     with pytest.raises(ObjectiveError, match="the first trial of this run"):
         new_study().optimize(misspelt, n_trials=1)
