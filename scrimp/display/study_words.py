@@ -147,7 +147,7 @@ def spent_words(record: StudyRecord) -> str:
     what training all trials to the end would take."""
     budget = record.problem.budget
     spent = f"{record.spent:g}" if budget is None else budget.amount(record.spent)
-    full, ran = record.begun * record.problem.full_budget, record.spent + record.repeated
+    full, ran = record.without_early_stopping, record.spent + record.repeated
     again = f", {record.repeated:g} repeated" if record.repeated else ""
     if not record.over or budget is None or not 0 < ran < full:
         return f"{spent} spent{again}"

@@ -32,7 +32,13 @@ from scrimp.study_log.limits import Limits
 from scrimp.study_log.messages import headline
 from scrimp.study_log.ordered_trials import ordered_trials
 from scrimp.study_log.problem import Problem
-from scrimp.study_log.study_so_far import CURRENT_RUN, hints, ordered_standings, ordered_values
+from scrimp.study_log.study_so_far import (
+    CURRENT_RUN,
+    WITHOUT_EARLY_STOPPING,
+    hints,
+    ordered_standings,
+    ordered_values,
+)
 from scrimp.study_log.trial import Observation, Trial
 
 COLUMNS = ("id", "status", "value", "best", "last", "budget")
@@ -267,12 +273,17 @@ class StudyRecord:
         return frozenset(number for _, number in found)
 
     @property
+    def without_early_stopping(self) -> float:
+        """The units that these trials would take without early stopping."""
+        return self.history.derive(WITHOUT_EARLY_STOPPING).count
+
+    @property
     def saved(self) -> float | None:
         """The fraction of the budget saved by pausing or stopping trials; None without budgets."""
-        if self.problem.budget is None or not self.begun:
+        full = self.without_early_stopping
+        if self.problem.budget is None or not full:
             return None
-        ran = self.spent + self.repeated
-        return max(1.0 - ran / (self.begun * self.problem.full_budget), 0.0)
+        return max(1.0 - (self.spent + self.repeated) / full, 0.0)
 
     @property
     def seconds_left(self) -> float | None:

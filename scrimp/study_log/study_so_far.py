@@ -2,6 +2,7 @@
 
     history.derive(BEST_PATH).points              # [(1.0, 0, 0.9), (3.0, 2, 0.4), ...]
     history.derive(CURRENT_RUN).since             # None before the first trial
+    history.derive(WITHOUT_EARLY_STOPPING).count  # units, to compare with what was spent
     bound_hints(history)                          # ["lr is at its upper bound in 4 of the top 5 trials; ..."]
 
 `hints` are lines on the best configuration. If it has a parameter at an end of its range, the optimum
@@ -66,6 +67,38 @@ class BestPath(Fold[Path]):
 
 
 BEST_PATH = BestPath()
+
+
+@dataclass
+class Units:
+    """A number of units of budget."""
+
+    count: float = 0.0
+    full: float = 0.0
+
+
+@dataclass(frozen=True)
+class WithoutEarlyStopping(Fold[Units]):
+    """The units that the trials with a report would take without early stopping: the full budget, or
+    what they took if they failed or ended by themselves."""
+
+    def begin(self, problem: Problem) -> Units:
+        """Return none."""
+        return Units(full=problem.full_budget)
+
+    def step(self, state: Units, event: Event, before: Trial | None, trial: Trial | None) -> None:
+        """Apply one event."""
+        if trial is not before:
+            state.count += _whole(trial, state.full) - _whole(before, state.full)
+
+
+def _whole(trial: Trial | None, full: float) -> float:
+    if trial is None or not trial.curve:
+        return 0.0
+    return trial.budget if trial.status in ("completed", "failed") else full
+
+
+WITHOUT_EARLY_STOPPING = WithoutEarlyStopping()
 
 
 END_SHARE = 0.01

@@ -1,5 +1,7 @@
 """The state of a study in words: nothing is claimed before it is known."""
 
+import pytest
+
 import scrimp
 from scrimp.display.study_words import (
     best_words,
@@ -12,6 +14,7 @@ from scrimp.display.study_words import (
     waiting_words,
 )
 from scrimp.study_log.events import StudyChanged
+from scrimp.study_log.history import History
 from scrimp.study_log.limits import Totals
 from scrimp.study_log.record import StudyRecord, is_over, share_done
 
@@ -103,3 +106,34 @@ def test_a_selection_is_shown_with_the_name_of_its_method_alone() -> None:
     made = scrimp.create_selection("s", checkpoints=[1, 2], tasks=["a"], storage="memory://")
     assert method_words(made.history.method, "selection") == "kg"
     assert "tolerance" in method_words(made.history.method)
+
+
+@pytest.mark.parametrize("method", ["gp", "asha"])
+def test_failures_are_no_savings_of_early_stopping(method: str) -> None:
+    study = scrimp.create_study(
+        "s",
+        scrimp.Space(x=scrimp.Float(0, 1), kind=scrimp.Categorical(["good", "bad"])),
+        budget=scrimp.Budget("epoch", 1, 9),
+        method=method,
+        storage="memory://",
+        seed=0,
+    )
+
+    def train(trial: scrimp.LiveTrial) -> None:
+        for step in trial.steps():
+            (trial.checkpoint_dir / "state").write_text(str(step))
+            if trial.params["kind"] == "bad" and step > 1:
+                raise ValueError("diverged")
+            trial.report(value=trial.params["x"] + 1 / step)
+
+    study.optimize(train, n_trials=9, catch=(ValueError,))
+    record = StudyRecord.of(study.history)
+    failed = [trial for trial in study.trials if trial.status == "failed"]
+    whole = 9.0 * (9 - len(failed)) + sum(trial.budget for trial in failed)
+    assert failed and record.over
+    said = f"; {whole:g} without early stopping" if record.spent < whole else ""
+    assert spent_words(record) == f"{record.spent:g} epochs spent{said}"
+    assert bool(said) == (method == "asha")  # every trial of gp trained as long as it could
+    assert record.saved == 1.0 - record.spent / whole
+    again = StudyRecord.of(History.of(study.history.events))
+    assert again.without_early_stopping == record.without_early_stopping
