@@ -18,7 +18,7 @@ import dataclasses
 import importlib
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -232,7 +232,8 @@ def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -
                 f" {key}={settings[key]} was given; use {_instead(chosen.name, key, settings[key])}"
             )
     parts: list[Any] = [build(part, settings) for part in classes]
-    check_effect(parts, chosen.settings)
+    used = _acquisition(settings, classes)
+    check_effect(parts + [used] * is_dataclass(used), chosen.settings)
     policy: Policy = parts[0] if entry.policy else Scheduled(*parts)
     if past is None:
         return policy
@@ -331,6 +332,18 @@ def _acquisition_settings(
 
     name = str(settings.get("acquisition", fields["acquisition"].default))
     return tuple(key for key in acquisition_settings(name, visible) if key not in fields)
+
+
+def _acquisition(settings: JsonObject, classes: "Sequence[type[DataclassInstance]]") -> object:
+    """The acquisition of these settings; None for a method without one."""
+    from scrimp.acquisition.named_acquisitions import acquisition_names, create_acquisition
+
+    default = _settings(classes).get("acquisition")
+    name = settings.get("acquisition", None if default is None else default.default)
+    own = settings.get(ACQUISITION_SETTINGS, {})
+    if name not in acquisition_names() or not isinstance(own, Mapping):
+        return None
+    return create_acquisition(str(name), **own)
 
 
 def _refuse_unknown(

@@ -70,23 +70,25 @@ BEST_PATH = BestPath()
 
 
 @dataclass
-class Units:
-    """A number of units of budget."""
+class FullTrainings:
+    """The units of budget that trials would take, with the ``full`` budget of each."""
 
     count: float = 0.0
     full: float = 0.0
 
 
 @dataclass(frozen=True)
-class WithoutEarlyStopping(Fold[Units]):
+class WithoutEarlyStopping(Fold[FullTrainings]):
     """The units that the trials with a report would take without early stopping: the full budget, or
     what they took if they failed or ended by themselves."""
 
-    def begin(self, problem: Problem) -> Units:
+    def begin(self, problem: Problem) -> FullTrainings:
         """Return none."""
-        return Units(full=problem.full_budget)
+        return FullTrainings(full=problem.full_budget)
 
-    def step(self, state: Units, event: Event, before: Trial | None, trial: Trial | None) -> None:
+    def step(
+        self, state: FullTrainings, event: Event, before: Trial | None, trial: Trial | None
+    ) -> None:
         """Apply one event."""
         if trial is not before:
             state.count += _whole(trial, state.full) - _whole(before, state.full)
