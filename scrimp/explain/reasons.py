@@ -341,15 +341,19 @@ def _start_sentence(history: History, trial: Trial, moments: Sequence[Moment]) -
     first = moments[0]
     begun = first.why(history) if first.new else "Its start is not recorded."
     if first.new and isinstance(first.record.reason, Modelled):
-        begun = _modelled_sentence(history.problem, trial, first.record.reason, first.seen)
+        taught = any(weight > 0.0 for weight in _past_shares(history, first.record).values())
+        begun = _modelled_sentence(history.problem, trial, first.record.reason, first.seen, taught)
     ranks = [moment.rank for moment in moments if moment.rank is not None]
     if not ranks or history.problem.budget is None:
         return begun
     return f"{begun} Its rank when it continued: {path_words(ranks, history.problem.budget)}."
 
 
-def _modelled_sentence(problem: Problem, trial: Trial, reason: Modelled, seen: Seen) -> str:
-    """Describe the prediction of a model for a new configuration, and the best value so far."""
+def _modelled_sentence(
+    problem: Problem, trial: Trial, reason: Modelled, seen: Seen, taught: bool
+) -> str:
+    """Describe the prediction of a model for a new configuration, and the best value so far. Where
+    past studies have a say (``taught``), what they promise may outweigh a worse prediction."""
     past = seen.best_words(problem)
     chooser = "a model of the region around the best trials" if reason.region else "a model"
     if reason.exploring:
@@ -368,7 +372,7 @@ def _modelled_sentence(problem: Problem, trial: Trial, reason: Modelled, seen: S
     predicted = f"Predicted {problem.sign * expected.loss:.4g} ({interval_words(low, high)})"
     came = "" if trial.value is None else f"; the result was {trial.value:.4g}"
     good = expected.loss if expected.low is None else expected.low
-    if seen.best is not None and good < seen.best[0] < expected.loss:
+    if not taught and seen.best is not None and good < seen.best[0] < expected.loss:
         predicted += ", tried because it was uncertain"
     return f"{begun}. {predicted}{came}."
 

@@ -3,22 +3,27 @@ trials may not continue. Each is compared with the log of a real study."""
 
 from typing import Any
 
+import msgspec
 import pytest
 
 import scrimp
 from scrimp.errors import NumericalError
 from scrimp.explain.reason_words import SCORES, score_words, why
+from scrimp.explain.reasons import explain
 from scrimp.freeze_thaw import freeze_thaw
+from scrimp.json_values import JsonObject
 from scrimp.study_log.decision_record import (
     AheadOfHalf,
     DecisionRecord,
+    Expected,
     Gain,
     Modelled,
     Race,
     Scouted,
     Sources,
 )
-from scrimp.study_log.events import Decided
+from scrimp.study_log.events import Decided, SourceAttached
+from scrimp.study_log.history import History
 from scrimp.study_log.problem import Problem
 
 SPACE = scrimp.Space(lr=scrimp.Float(1e-4, 1.0, log=True), layers=scrimp.Int(1, 4))
@@ -126,9 +131,35 @@ def test_ranks_with_constraints_say_how_they_order() -> None:
 
 
 def test_the_score_of_a_decision_with_past_studies_is_told_with_what_they_add() -> None:
-    method = {"name": "task-prior", "settings": {}}
+    method: JsonObject = {"name": "task-prior", "settings": {}}
     problem = Problem(SPACE)
     past = DecisionRecord(sources=Sources(weights={"old": 0.9, "this study": 0.1}))
     assert "past studies add" in score_words(past, method, problem)
     own_turn = DecisionRecord(sources=Sources(weights={"this study": 1.0}))
     assert score_words(own_turn, method, problem) == SCORES["log-ei"]
+
+
+@pytest.mark.parametrize(
+    ("weights", "said"), [({"old": 0.5, "this study": 0.5}, False), ({}, True)]
+)
+def test_uncertainty_is_the_reason_only_where_no_past_study_has_a_say(
+    weights: dict[str, float], said: bool
+) -> None:
+    """A decision as it stands in the log of a study with the past study "old"."""
+    study = study_of("random")
+    for number in range(2):
+        study.tell(study.ask(), 1.0 + number)
+    created, *events = study.history.events
+    expected = Expected(1.2, 0.5, 1.9)
+    record = DecisionRecord(
+        reason=Modelled(-1.0, expected), sources=Sources(weights=weights) if weights else None
+    )
+    attached = SourceAttached(study="old", length=1, digest="d")
+    log = [created, attached, *events]
+    place = max(at for at, event in enumerate(log) if isinstance(event, Decided))
+    decided = log[place]
+    assert isinstance(decided, Decided)
+    log[place] = msgspec.structs.replace(decided, record=record, seen=decided.seen + 1)
+    history = History.of(log)
+    text = " ".join(explain(history, 1).summary)
+    assert "Predicted 1.2" in text and ("tried because it was uncertain" in text) == said
