@@ -65,7 +65,8 @@ def measure_units(values: Array, tasks: Index, task_count: int) -> ScoreUnits:
     unit^2 = [sum (y_ij - c_j)^2 + 2 (0.15 s_b)^2] / [sum_j (n_j - 1) + 2] with task means c_j and
     their spread s_b: the two extra terms define it while every task has one cell. The level's
     standard deviation is twice s_b, and at least six units. If the scores do not vary at all, such as
-    a single one, s_b is their size.
+    a single one, s_b is their size. One task says nothing about the level of others: while no other
+    has a score, the level's standard deviation is twice their size.
     """
     counts = np.bincount(tasks, minlength=task_count)
     if not counts.any():
@@ -79,6 +80,8 @@ def measure_units(values: Array, tasks: Index, task_count: int) -> ScoreUnits:
         within, between = 0.0, size or 1.0
     square = (within + 2.0 * (0.15 * between) ** 2) / (len(values) - len(centres) + 2.0)
     unit = float(np.sqrt(square))
+    if len(centres) == 1 < task_count:
+        between = size
     return ScoreUnits(float(centres.mean()), unit, 4.0 * max(between / unit, 3.0) ** 2)
 
 

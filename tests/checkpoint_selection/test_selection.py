@@ -452,3 +452,25 @@ def test_no_answer_claims_certainty() -> None:
     for text in (str(answer), repr(answer), repr(selection.posterior())):
         assert "± 0" not in text and "loss 0" not in text
         assert "1.0" not in text and "=0.0" not in text
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_one_task_says_nothing_about_the_level_of_the_others(seed: int) -> None:
+    """After two scores on one of four tasks the stated error includes the levels of the others."""
+    levels = {"w": 0.25, "x": 0.0, "y": 0.1, "z": 0.3}
+
+    def scored(checkpoint: int, task: str) -> float:
+        return 0.4 + checkpoint / 40000 * (1.6 - checkpoint / 8000) + levels[task]
+
+    steps = range(1000, 9000, 1000)
+    selection = scrimp.create_selection(
+        "early", checkpoints=steps, tasks=list(levels), storage="memory://", seed=seed
+    )
+    for _ in range(2):
+        checkpoint, task = selection.ask()
+        selection.tell(checkpoint, task, scored(checkpoint, task))
+    assert len({trial.config["task"] for trial in selection.history.trials}) == 1
+    answer = selection.recommend()
+    truth = np.mean([scored(answer.checkpoint, task) for task in levels])
+    assert answer.expected_score is not None and answer.standard_error is not None
+    assert abs(answer.expected_score - truth) < 2.0 * answer.standard_error
