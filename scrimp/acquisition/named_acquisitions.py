@@ -40,6 +40,11 @@ def register_acquisition(name: str, factory: Callable[..., Acquisition]) -> None
     _FACTORIES.add(name, factory)
 
 
+def acquisition_names() -> tuple[str, ...]:
+    """Return the names of all acquisitions, sorted."""
+    return tuple(sorted(_FACTORIES))
+
+
 def create_acquisition(name: str, **settings: Json) -> Acquisition:
     """Return the acquisition of that name.
 
