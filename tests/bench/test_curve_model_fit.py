@@ -74,7 +74,7 @@ def test_the_mean_of_a_process_against_its_posterior():
 
 
 def test_what_cannot_be_fitted_is_refused(known_runs, tmp_path, write_table, data):
-    with pytest.raises(TableError, match="one of forest, gp"):
+    with pytest.raises(TableError, match="there are forest, gp"):
         modelled_curves(tmp_path / "known.npz", "tree")
     with pytest.raises(TableError, match="a surrogate already"):
         modelled_curves(data / "surrogates" / "gpt_python_surrogate.npz", "gp")
