@@ -1,11 +1,10 @@
 """``scrimp bench make``: tables of curves, transfer tasks and checkpoints, from models trained here."""
 
-import csv
 import os
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,6 +24,8 @@ from scrimp.bench.made_data import (
 from scrimp.bench.results import Cell, Run
 from scrimp.bench.runner import run_cells
 from scrimp.bench.tables import Table, config_rows, write_table
+from scrimp.checkpoint_selection.score_files import write_scores
+from scrimp.checkpoint_selection.score_table import ScoreTable
 from scrimp.checks import check_known
 from scrimp.errors import TableError
 from scrimp.json_values import Config, Json
@@ -49,6 +50,10 @@ class MakingSettings:
         """The size as recorded with the work: small or full."""
         return "small" if self.small else "full"
 
+    def notes(self, maker: str) -> dict[str, str]:
+        """Return the notes of a table: how it was made."""
+        return {"source": f"scrimp bench make {maker}, seed {self.seed}, {self.size}"}
+
 
 def drawn(space: Space, seed: int, count: int) -> list[Config]:
     """Return the first ``count`` configurations of the Sobol sequence of a space and a seed; a larger
@@ -71,24 +76,23 @@ def make_tables(
     """Make the tables of that name in ``folder``; return their paths."""
     check_known("maker of", [name], CONFIGS, TableError)
     chosen = chosen_families(families)
+    tables = {"curves": ["curves"], "transfer": chosen, "checkpoints": list(RUNS)}[name]
     need_sklearn()
     folder.mkdir(parents=True, exist_ok=True)
-    if name == "checkpoints":
-        cells = checkpoint_work(settings)
-    elif name == "curves":
-        cells = config_work("curves", "network", settings)
-    else:
-        cells = [cell for family in chosen for cell in config_work("transfer", family, settings)]
+    cells = [cell for table in tables for cell in table_work(name, table, settings)]
     records = run_cells(cells, folder / "work.jsonl", workers)
-    if name == "checkpoints":
-        return write_checkpoints(folder, records)
-    if name == "curves":
-        write_curves(folder / "curves.npz", settings, records, times)
-        return [folder / "curves.npz"]
-    for family in chosen:
-        own = [record for record in records if record["table"] == family]
-        write_transfer(folder / f"{family}.npz", family, settings, own)
-    return [folder / f"{family}.npz" for family in chosen]
+    paths = []
+    for table in tables:
+        own = [record for record in records if record["table"] == table]
+        path = folder / (f"{table}.csv" if name == "checkpoints" else f"{table}.npz")
+        if name == "curves":
+            write_curves(path, settings, own, times)
+        elif name == "transfer":
+            write_transfer(path, settings, own)
+        else:
+            write_checkpoints(path, own[0])
+        paths.append(path)
+    return paths
 
 
 SPACE = Space(
@@ -110,10 +114,11 @@ MIN_PROBABILITY = 1e-7
 """Lower bound of predicted probabilities."""
 
 
-def config_work(maker: str, table: str, settings: MakingSettings) -> list[Cell]:
-    """Return the cells of a table, one per configuration."""
+def table_work(maker: str, table: str, settings: MakingSettings) -> list[Cell]:
+    """Return the cells of a table: one per configuration, or one for a whole run of checkpoints."""
+    numbers = [""] if maker == "checkpoints" else map(str, range(settings.configs))
     fixed = f"make-{maker}", table, settings.size
-    return [Cell(*fixed, f"{number}", settings.seed, 1) for number in range(settings.configs)]
+    return [Cell(*fixed, number, settings.seed, 1) for number in numbers]
 
 
 def run_curve_work(cell: Cell) -> dict[str, Json]:
@@ -145,7 +150,7 @@ def write_curves(
         "epoch",
         tuple(range(1, epochs + 1)),
         _by_task(records, "elapsed") if times else None,
-        notes={"source": f"scrimp bench make curves, seed {settings.seed}, {settings.size}"},
+        notes=settings.notes("curves"),
     )
     write_table(path, table)
 
@@ -223,11 +228,10 @@ def run_transfer_work(cell: Cell) -> dict[str, Json]:
     return {**cell.head(), "value": [_measured(family, config, task) for task in tasks]}
 
 
-def write_transfer(
-    path: Path, family: str, settings: MakingSettings, records: Sequence[Run]
-) -> None:
-    """Write the table of a family, from the records of its configurations in order."""
-    space, tasks = FAMILIES[family].space, _transfer_splits(settings.size, settings.seed)
+def write_transfer(path: Path, settings: MakingSettings, records: Sequence[Run]) -> None:
+    """Write the table of the family that the file is named after, from the records of its
+    configurations in order."""
+    space, tasks = FAMILIES[path.stem].space, _transfer_splits(settings.size, settings.seed)
     table = Table(
         path.stem,
         "validation error (rate, or relative root mean square)",
@@ -236,7 +240,7 @@ def write_transfer(
         config_rows(space, drawn(space, settings.seed, len(records))),
         _by_task(records, "value")[:, :, None],
         meta_features=np.array([task.features for task in tasks]),
-        notes={"source": f"scrimp bench make transfer, seed {settings.seed}, {settings.size}"},
+        notes=settings.notes("transfer"),
     )
     write_table(path, table)
 
@@ -275,11 +279,6 @@ WRONG_LABELS = 0.35
 
 NARROWED_FROM = 0.05
 """Share of the steps after which the third run trains on five digits only."""
-
-
-def checkpoint_work(settings: MakingSettings) -> list[Cell]:
-    """Return the cells, one per run."""
-    return [Cell("make-checkpoints", name, settings.size, "", settings.seed, 1) for name in RUNS]
 
 
 def run_checkpoint_work(cell: Cell) -> dict[str, Json]:
@@ -322,23 +321,14 @@ def run_checkpoint_work(cell: Cell) -> dict[str, Json]:
     return {**cell.head(), "checkpoints": kept.tolist(), "tasks": sizes, "scores": scores}
 
 
-def write_checkpoints(folder: Path, records: Sequence[Run]) -> list[Path]:
-    """Write one score table per run: checkpoint,task,score,stderr."""
-    written = []
-    for record in records:
-        path = folder / f"{record['table']}.csv"
-        draft = path.with_suffix(f".{os.getpid()}")
-        with draft.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(["checkpoint", "task", "score", "stderr"])
-            for step, row in zip(record["checkpoints"], record["scores"], strict=True):
-                for (task, count), score in zip(record["tasks"].items(), row, strict=True):
-                    writer.writerow(
-                        [step, task, f"{score:.6f}", f"{np.sqrt(score * (1 - score) / count):.6f}"]
-                    )
-        draft.replace(path)
-        written.append(path)
-    return written
+def write_checkpoints(path: Path, record: Run) -> None:
+    """Write the scores of a run, with their standard errors."""
+    scores, count = np.array(record["scores"]), np.array(list(record["tasks"].values()))
+    errors = np.sqrt(scores * (1 - scores) / count)
+    table = ScoreTable.empty(record["checkpoints"], list(record["tasks"]))
+    draft = path.with_suffix(f".{os.getpid()}")
+    write_scores(replace(table, scores=scores.round(6), errors=errors.round(6)), draft)
+    draft.replace(path)
 
 
 def _spoilt_tasks(x: Array, y: Array, rng: np.random.Generator) -> dict[str, tuple[Array, Array]]:

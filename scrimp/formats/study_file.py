@@ -165,8 +165,9 @@ def read_outline(text: str) -> StudyOutline:
     return outline_of(record, text)
 
 
-def outline_of(record: Mapping[str, object], text: str = "") -> StudyOutline:
-    """Return the study that the record of a study file describes; see `read_outline`."""
+def outline_of(record: Mapping[str, object], text: str = "", endless: bool = False) -> StudyOutline:
+    """Return the study that the record of a study file describes; see `read_outline`. An ``endless``
+    one needs no totals."""
     reading = TomlReading(dict(record), Path(), text, {}, _EXAMPLES)
     for key in CODE:
         if key in record:
@@ -181,7 +182,7 @@ def outline_of(record: Mapping[str, object], text: str = "") -> StudyOutline:
     top = reading.table(_File, reading.record, ())
     question = _question(reading, top)
     limits = top.get("run", {})
-    if question is not None:
+    if question is not None and not endless:
         _ends(reading, limits, question["space"], None)
     reading.refuse("the study")
     assert question is not None, "a question that is not whole has a mistake"

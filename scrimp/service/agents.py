@@ -10,25 +10,23 @@ read. An error names the value, the rule and the remedy, as everywhere in scrimp
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from functools import wraps
-from typing import ParamSpec
+from typing import Literal, ParamSpec
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
 
-from scrimp.errors import ScrimpError, SpaceError, StudyError
+from scrimp.errors import ScrimpError, StudyError
 from scrimp.explain.reasons import explain
+from scrimp.formats.study_file import outline_of
 from scrimp.json_values import Json, JsonObject
 from scrimp.plugins.plugins import own_version
-from scrimp.space.parameter import parameter_from_json
-from scrimp.space.space import Space
 from scrimp.storage.store import Storage
 from scrimp.study.studies import create_study, load_study, storage_at
 from scrimp.study.study import Study
-from scrimp.study_log.problem import Budget
 from scrimp.study_log.record import StudyRecord
 from scrimp.study_log.trial import Trial
 
@@ -160,36 +158,19 @@ class AgentTools:
         study: str,
         space: dict[str, dict[str, object]],
         metric: str = "value",
-        direction: str = "minimize",
-        budget: list[float] | None = None,
+        direction: Literal["minimize", "maximize"] = "minimize",
+        budget: tuple[float, float] | None = None,
         method: str = "auto",
     ) -> JsonObject:
         """Create a study. ``space``: parameters by name, such as {"lr": {"type": "float", "low": 1e-5,
         "high": 0.1, "log": true}, "layers": {"type": "int", "low": 1, "high": 8}, "kind": {"type":
         "categorical", "choices": ["a", "b"]}}. ``budget``: the lowest and highest number of epochs of
         a trial, for early stopping."""
-        parameters = {}
-        for name, record in space.items():
-            if not isinstance(record, Mapping):
-                raise SpaceError(
-                    f'parameter {name!r} is {record!r}; write {{"type": "float", ...}}'
-                )
-            parameters[name] = parameter_from_json(name, record)  # type: ignore[arg-type]
-        if direction not in ("minimize", "maximize"):
-            raise StudyError(f"direction is {direction!r}; it must be 'minimize' or 'maximize'")
-        if budget is not None and len(budget) != 2:
-            raise StudyError(
-                f"budget is {budget}; give the lowest and the highest number of epochs"
-            )
-        create_study(
-            study,
-            Space(parameters),
-            metric=metric,
-            direction="minimize" if direction == "minimize" else "maximize",
-            budget=None if budget is None else Budget("epoch", budget[0], budget[1]),
-            method=method,
-            storage=self._place,
-        )
+        record = {"name": study, "space": space, "metric": metric, "direction": direction}
+        if budget is not None:
+            record["budget"] = {"name": "epoch", "minimum": budget[0], "maximum": budget[1]}
+        question = outline_of({**record, "method": method}, endless=True).question
+        create_study(study, storage=self._place, **question)
         return {"created": study}
 
     def ask(self, study: str) -> JsonObject:

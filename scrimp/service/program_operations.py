@@ -22,9 +22,10 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response, StreamingResponse
 from msgspec import Meta
 
-from scrimp.errors import ReportError, ScrimpError, SpaceError, StudyError
+from scrimp.errors import ReportError, ScrimpError, StudyError
 from scrimp.explain.reasons import explain
-from scrimp.json_values import Json, Scalar
+from scrimp.formats.study_file import outline_of
+from scrimp.json_values import Json
 from scrimp.schedulers.scheduler import Finish, Wait
 from scrimp.service.open_studies import OpenStudies, ProgramStudy
 from scrimp.service.operations import (
@@ -36,16 +37,11 @@ from scrimp.service.operations import (
 )
 from scrimp.service.served_logs import END_OF_LOG
 from scrimp.service.tokens import Token
-from scrimp.space.parameter import parameter_from_json
-from scrimp.space.parameter_contract import Parameter
-from scrimp.space.space import Space
 from scrimp.storage.http_messages import Asked, Done, Names, OfStudy
 from scrimp.storage.leases import Lease
 from scrimp.study.studies import create_study, delete_study
 from scrimp.study.workers import limit_totals, next_trial, reclaim_trials, report_step
 from scrimp.study_log.advice import MAX_OPEN_PROPOSALS
-from scrimp.study_log.constraints import read_constraint
-from scrimp.study_log.problem import Budget
 from scrimp.study_log.record import StudyRecord, front_record
 from scrimp.study_log.trial import Trial
 
@@ -69,9 +65,8 @@ class BudgetFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     maximum: float
 
 
-class NewStudy(OfStudy, frozen=True):
-    """A study to create; the fields are the arguments of `create_study`, the space as in study
-    files."""
+class NewStudy(OfStudy, frozen=True, omit_defaults=True):
+    """A study to create, described as in a study file."""
 
     space: Annotated[Config, Meta(min_length=1, max_length=MAX_PARAMETERS)]
     direction: Direction = "minimize"
@@ -204,16 +199,13 @@ def _list(call: Call, asked: Asked) -> Names:
 
 def _create(call: Call, asked: NewStudy) -> Done:
     place = _studies(call).place(asked.study, call.token)
-    given = msgspec.structs.asdict(asked)
-    for name in ("study", "n_trials", "space", "budget", "constraints"):
-        del given[name]
-    budget = asked.budget
-    if budget is not None:
-        given["budget"] = Budget(budget.name, budget.minimum, budget.maximum)
-    rules = (asked.constraints or {}).items()
-    given["constraints"] = {name: read_constraint(rule) for name, rule in rules}
+    record = msgspec.to_builtins(asked)
+    record["name"] = record.pop("study")
+    for name in ("n_trials", "load_if_exists"):
+        record.pop(name, None)
+    question = outline_of(record, endless=True).question
     try:
-        create_study(asked.study, _space(asked.space), storage=place, **given)
+        create_study(asked.study, storage=place, load_if_exists=asked.load_if_exists, **question)
     except StudyError as error:
         if not call.repeatable or "exists already" not in str(error):
             raise
@@ -227,20 +219,6 @@ def _create(call: Call, asked: NewStudy) -> Done:
         if asked.n_trials is not None:
             limit_totals(made.study, asked.n_trials)
     return Done()
-
-
-def _space(given: Config) -> Space:
-    parameters: dict[str, Parameter | Scalar] = {}
-    for name, value in given.items():
-        if isinstance(value, Mapping):
-            parameters[name] = parameter_from_json(name, value)
-        elif value is None or isinstance(value, str | int | float):
-            parameters[name] = value
-        else:
-            raise SpaceError(
-                f'parameter {name!r} is a list; write {{"type": "categorical", "choices": [...]}}'
-            )
-    return Space(parameters)
 
 
 def _delete(call: Call, asked: OfStudy) -> Done:

@@ -6,8 +6,8 @@ from scrimp.bench.making import (
     RUNS,
     MakingSettings,
     _spoilt_tasks,
-    checkpoint_work,
     run_checkpoint_work,
+    table_work,
     write_checkpoints,
 )
 from scrimp.checkpoint_selection.score_files import read_scores
@@ -16,15 +16,15 @@ SMALL = MakingSettings(small=True)
 
 
 def test_a_small_run(tmp_path):
-    cells = checkpoint_work(SMALL)
-    assert [cell.table for cell in cells] == list(RUNS)
-    record = run_checkpoint_work(cells[0])
+    (cell,) = table_work("checkpoints", RUNS[0], SMALL)
+    record = run_checkpoint_work(cell)
     scores = np.array(record["scores"])
     assert scores.shape == (4, 24) and record["checkpoints"][-1] == 40
     assert scores[-1].mean() > scores[0].mean() + 0.05
-    (path,) = write_checkpoints(tmp_path, [record])
+    path = tmp_path / "good-labels.csv"
+    write_checkpoints(path, record)
     lines = path.read_text().splitlines()
-    assert path.name == "good-labels.csv" and len(lines) == 1 + 4 * 24
+    assert len(lines) == 1 + 4 * 24
     assert lines[0] == "checkpoint,task,score,stderr" and lines[1].startswith("4,digit-0,")
     assert read_scores(path)
 

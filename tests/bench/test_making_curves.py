@@ -9,8 +9,8 @@ from scrimp.bench.making import (
     _curve_splits,
     _epoch,
     _trained,
-    config_work,
     run_curve_work,
+    table_work,
     write_curves,
 )
 from scrimp.bench.tables import read_table
@@ -19,7 +19,7 @@ SMALL = MakingSettings(configs=6, small=True)
 
 
 def test_a_small_table(tmp_path):
-    cells = config_work("curves", "network", SMALL)
+    cells = table_work("curves", "curves", SMALL)
     records = [run_curve_work(cell) for cell in cells]
     assert run_curve_work(cells[2])["value"] == records[2]["value"]
     write_curves(tmp_path / "curves.npz", SMALL, records)

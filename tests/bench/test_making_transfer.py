@@ -7,8 +7,8 @@ from scrimp.bench.made_data import FAMILIES, Family
 from scrimp.bench.making import (
     MakingSettings,
     chosen_families,
-    config_work,
     run_transfer_work,
+    table_work,
     write_transfer,
 )
 from scrimp.bench.transfer_suite import read_tasks
@@ -18,10 +18,10 @@ SMALL = MakingSettings(configs=5, small=True)
 
 
 def test_a_small_table(tmp_path):
-    cells = config_work("transfer", "svm", SMALL)
+    cells = table_work("transfer", "svm", SMALL)
     records = [run_transfer_work(cell) for cell in cells]
     assert records == [run_transfer_work(cell) for cell in cells]
-    write_transfer(tmp_path / "svm.npz", "svm", SMALL, records)
+    write_transfer(tmp_path / "svm.npz", SMALL, records)
     tasks = read_tasks(tmp_path / "svm.npz")
     assert (tasks.name, tasks.tasks) == ("svm", ("iris", "wine", "moons", "diabetes"))
     task = tasks.task("wine")
@@ -49,7 +49,7 @@ def test_what_fails_is_none(monkeypatch):
     for name, build in families.items():
         monkeypatch.setitem(FAMILIES, name, Family(FAMILIES["svm"].space, build))
     found = {
-        name: run_transfer_work(config_work("transfer", name, SMALL)[0])["value"]
+        name: run_transfer_work(table_work("transfer", name, SMALL)[0])["value"]
         for name in families
     }
     assert found["broken"] == [None] * 4

@@ -160,12 +160,12 @@ def test_errors_name_the_value_and_the_remedy(tmp_path: Path) -> None:
             (
                 "create_study",
                 {"study": "s", "space": SPACE, "direction": "up"},
-                "direction is 'up'",
+                "'minimize' or 'maximize'",
             ),
             (
                 "create_study",
                 {"study": "s", "space": SPACE, "budget": [1.0]},
-                "lowest and the highest",
+                "budget",
             ),
             ("should_stop", {"study": "small", "gain": 0.0}, "gain is 0"),
             ("predict", {"study": "small", "configs": []}, "0 configurations"),
