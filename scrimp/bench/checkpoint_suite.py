@@ -23,8 +23,7 @@ its tasks cannot be the best.
 """
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -58,19 +57,11 @@ _FIELDS = (*_REGRETS, "probability_best", "expected_loss", "cells")
 
 @dataclass
 class _Progress:
-    """One replayed run: the scores measured so far, the latest fit, and the cost of deciding."""
+    """One replayed run: the scores measured so far, the latest fit, and the number of decisions."""
 
     table: ScoreTable
     memory: Fit | None = None
-    seconds: float = 0.0
     decisions: int = 0
-
-    @contextmanager
-    def timed(self) -> Iterator[None]:
-        """Add the CPU time of the block to ``seconds``."""
-        started = time.process_time()
-        yield
-        self.seconds += time.process_time() - started
 
 
 def checkpoint_cells(
@@ -111,7 +102,7 @@ def replay_table(
     smooth = gaussian_filter1d(means, len(means) / 15.0, mode="reflect")
     rng = np.random.default_rng([seed, 2])
     lists: dict[str, list[float | None]] = {name: [] for name in _FIELDS}
-    progress = _Progress(_emptied(full))
+    progress, seconds = _Progress(_emptied(full)), 0.0
     for share in shares:
         budget = _budget(full, share)
         # A table is replayed exactly, so its scores have no sampling error.
@@ -119,7 +110,9 @@ def replay_table(
         # Another share gives stride another set of evenly spaced checkpoints.
         if method == "stride":
             progress.table = _emptied(full)
+        started = time.process_time()
         answer = _spend(selector, progress, full, budget, rng)
+        seconds += time.process_time() - started
         taken, second = (
             full.checkpoints.index(each) for each in (answer.checkpoint, answer.underlying)
         )
@@ -133,7 +126,7 @@ def replay_table(
     return {
         "share": list(shares),
         **lists,
-        "decision_seconds": round(progress.seconds, 4),
+        "decision_seconds": round(seconds, 4),
         "decisions": progress.decisions,
     }
 
@@ -172,8 +165,7 @@ def _spend(
     while whole or int(progress.table.seen.sum()) < budget:
         seen = int(progress.table.seen.sum())
         count = len(progress.table.tasks) if whole else min(max(seen // 100, 1), budget - seen)
-        with progress.timed():
-            decision = selector.decide(progress.table, [], rng, count, progress.memory)
+        decision = selector.decide(progress.table, [], rng, count, progress.memory)
         if not decision.cells:
             break
         progress.decisions += 1
@@ -182,8 +174,7 @@ def _spend(
         for cell in decision.cells:
             scores[cell] = full.scores[cell]
         progress.table = replace(progress.table, scores=scores)
-    with progress.timed():
-        return selector.recommend(progress.table, progress.memory)
+    return selector.recommend(progress.table, progress.memory)
 
 
 def _budget(table: ScoreTable, share: float) -> int:

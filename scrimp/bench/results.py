@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import stdtrit
+from scipy.stats import rankdata
 
 from scrimp.errors import TableError
 from scrimp.json_values import Json, JsonObject
@@ -127,10 +128,7 @@ def ranks(losses: Sequence[float | None]) -> NDArray[np.float64]:
     >>> ranks([0.5, 0.1, 0.5, None]).tolist()
     [2.5, 1.0, 2.5, 4.0]
     """
-    values = np.array([math.inf if loss is None else loss for loss in losses])
-    below = (values[None, :] < values[:, None]).sum(axis=1)
-    equal = (values[None, :] == values[:, None]).sum(axis=1)
-    return np.asarray(below + (equal + 1) / 2, dtype=float)
+    return np.asarray(rankdata([math.inf if loss is None else loss for loss in losses]))
 
 
 def by_method(records: Sequence[Run]) -> dict[str, list[Run]]:

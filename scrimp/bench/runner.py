@@ -121,15 +121,13 @@ def _inherited() -> Iterator[None]:
 @contextmanager
 def _progress(total: int, done: int) -> Iterator[Callable[[], None]]:
     """Show a progress bar on a terminal, and nothing in a pipe."""
-    if not sys.stderr.isatty():
-        yield lambda: None
-        return
     from rich import progress
     from rich.console import Console
 
     counts = progress.BarColumn(), progress.MofNCompleteColumn()
     times = progress.TimeElapsedColumn(), progress.TimeRemainingColumn()
-    with progress.Progress(*counts, *times, console=Console(stderr=True)) as bar:
+    shown = {"console": Console(stderr=True), "disable": not sys.stderr.isatty()}
+    with progress.Progress(*counts, *times, **shown) as bar:
         task = bar.add_task("runs", total=total, completed=done)
         yield lambda: bar.advance(task)
 

@@ -1,7 +1,7 @@
 """The studies that the pages show: each log is read once and then followed.
 
 A long log takes seconds to read and milliseconds to follow, so the first request for a study starts
-a thread that reads it; until that is done, requests get None and show a page that says so. Then all
+a thread that reads it; until that is done, requests are answered by a page that says so. Then all
 pages and figures share one history. It is updated only while it has no readers, because a growing
 history shares its parts with the shorter one: a request that comes while a figure is drawn waits a
 moment for the update, and otherwise shows the previous state.
@@ -35,6 +35,10 @@ READ_SECONDS = 0.5
 _LISTED, _SHOWN = threading.BoundedSemaphore(2), threading.BoundedSemaphore(2)
 """Let a few logs be read at a time. The studies of a list wait in another line than the one whose page
 is asked for, which may be among them."""
+
+
+class NotReady(StudyError):
+    """The log of a study is being read for the first time."""
 
 
 class OpenStudy:
@@ -115,13 +119,12 @@ class Book:
     @contextmanager
     def reading(
         self, name: str, patience: float = READ_SECONDS, listed: bool = False
-    ) -> Iterator[Study | None]:
-        """Yield the study, unchanged within the block; None while its log is read for the first
-        time, later if it is one of many ``listed``. Raises `StudyError` if there is no such study."""
+    ) -> Iterator[Study]:
+        """Yield the study, unchanged within the block. Raises `NotReady` while its log is read for
+        the first time, later if it is one of many ``listed``, and `StudyError` if there is none."""
         entry, study = self._found(name, patience, listed)
         if study is None:
-            yield None
-            return
+            raise NotReady(f"the log of {name} is being read for the first time")
         with entry.turn:
             if entry.alone(patience):
                 self._follow(name, study)

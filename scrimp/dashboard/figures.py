@@ -27,9 +27,6 @@ from scrimp.study_log.history import History
 
 router = APIRouter()
 
-NOT_READY_STATUS = 202
-"""HTTP status while a log is read for the first time: the browser asks again."""
-
 MAX_CACHED_FIGURES = 64
 MAX_COLUMNS = 100
 
@@ -42,8 +39,6 @@ def figure_json(request: Request, study: str, name: str) -> Response:
     """Return a figure of one study, or a message if it cannot be drawn yet."""
     book = book_of(request)
     with book.reading(study, 5.0) as opened:
-        if opened is None:
-            return _message(f"the log of {study} is being read", NOT_READY_STATUS)
         given = request.query_params
         key = (*_state(book, opened), name, str(given))
         if name in SELECTION:
@@ -62,9 +57,7 @@ def compared_json(request: Request, name: str) -> Response:
             (book := shelf.book(str(at)), stack.enter_context(book.reading(study, 5.0)))
             for at, study in sorted(chosen, key=lambda mark: mark.name)
         ]
-        studies = [study for _, study in opened if study is not None]
-        if len(studies) < len(opened):
-            return _message("a log is being read", NOT_READY_STATUS)
+        studies = [study for _, study in opened]
         over, log = request.query_params.get("over", "trials"), "log" in request.query_params
         draw = {
             "edf": lambda: plots.edf(*studies, log=log),
@@ -74,7 +67,7 @@ def compared_json(request: Request, name: str) -> Response:
             raise StudyError(
                 f"there is no figure {name!r} of several studies; choose edf or compare"
             )
-        states = tuple(_state(book, study) for book, study in opened if study is not None)
+        states = tuple(_state(book, study) for book, study in opened)
         return _drawn((states, name, over, log), draw)
 
 
@@ -111,16 +104,12 @@ def _drawn(key: tuple[object, ...], draw: Callable[[], Figure]) -> Response:
             text = draw().to_json()
         except ScrimpError as error:
             # Status 200, since browsers log any other status as an error.
-            return _message(str(error), 200)
+            return JSONResponse({"message": str(error)})
         with _lock:
             _cache[key] = text
             while len(_cache) > MAX_CACHED_FIGURES:
                 _cache.popitem(last=False)
     return Response(text, media_type="application/json", headers={"cache-control": "no-store"})
-
-
-def _message(text: str, status: int) -> Response:
-    return JSONResponse({"message": text}, status_code=status)
 
 
 HEADINGS = {

@@ -11,10 +11,10 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import HTMLResponse, StreamingResponse
 
 from scrimp.checks import is_number
-from scrimp.dashboard.book import Mark, Shelf, book_of, given_marks, mark, shelf_of, whole
+from scrimp.dashboard.book import Mark, NotReady, Shelf, book_of, given_marks, mark, shelf_of, whole
 from scrimp.dashboard.figures import WITH_LOG, WITH_METRIC, WITH_OVER, heading, panels_of
-from scrimp.dashboard.render import message_page, page
-from scrimp.dashboard.table import Order, Query, Row, ordered, table_page
+from scrimp.dashboard.render import page
+from scrimp.dashboard.table import LIST_COLUMNS, Query, Row, ordered, table_page
 from scrimp.dashboard.views import (
     MAX_COMPARED_TRIALS,
     answer_of,
@@ -43,11 +43,6 @@ from scrimp.study_log.trial import STATUSES
 
 router = APIRouter(default_response_class=HTMLResponse)
 
-READING = "The log is being read for the first time; this page reloads automatically."
-
-NOT_READY_STATUS = 202
-"""HTTP status of a fragment that is not available yet: the page keeps the old one."""
-
 LIST_SECONDS = 0.4
 """Time limit for reading all studies of the list, in seconds."""
 
@@ -70,14 +65,16 @@ def studies_fragment(request: Request) -> HTMLResponse:
 
 def _listed(request: Request, template: str) -> HTMLResponse:
     shelf = shelf_of(request)
-    order, found = Order.of(request.query_params), shelf.all()
+    order, found = Query.of(request.query_params), shelf.all()
+    if order.sort not in LIST_COLUMNS:
+        order = replace(order, sort="created")
     if len(found) <= MAX_LISTED_STUDIES:
         rows, place, count = ordered(_rows(shelf, found), order), 1, 1
     else:
         words = order.text.lower().split()
         named = [one for one in found[::-1] if all(word in one.name.lower() for word in words)]
         count = max(-(-len(named) // MAX_LISTED_STUDIES), 1)
-        place = min(max(whole(request.query_params.get("page", "")) or 1, 1), count)
+        place = min(order.page, count)
         begin = (place - 1) * MAX_LISTED_STUDIES
         some = named[begin : begin + MAX_LISTED_STUDIES]
         rows = ordered(_rows(shelf, some), replace(order, text=""))
@@ -101,12 +98,11 @@ def _rows(shelf: Shelf, found: Iterable[Mark]) -> list[Row]:
         left = max(LIST_SECONDS - (wall_clock() - began), 0.0)
         try:
             with shelf.book(str(at)).reading(name, left, listed=True) as study:
-                if study is None:
-                    rows.append(Row(at, name))
-                    continue
                 spark, answer = svg_sparkline(study.history), answer_of(study.history)
                 record = current_record(study)
                 rows.append(Row(at, name, record, spark=spark, answer=answer))
+        except NotReady:
+            rows.append(Row(at, name))
         except ScrimpError as error:
             rows.append(Row(at, name, error=str(error)))
     return rows
@@ -117,8 +113,6 @@ def study_page(request: Request, name: str) -> HTMLResponse:
     """Show one study: summary, figures, trials and actions."""
     book = book_of(request)
     with book.reading(name) as study:
-        if study is None:
-            return message_page(request, name, READING, again=1)
         history, space = study.history, study.history.problem.space
         panels = panels_of(history)
         return page(
@@ -192,8 +186,6 @@ def _fragment_of(template: str) -> Callable[[Request, str], HTMLResponse]:
     def fragment(request: Request, name: str) -> HTMLResponse:
         book = book_of(request)
         with book.reading(name) as study:
-            if study is None:
-                return message_page(request, name, READING, NOT_READY_STATUS)
             return page(request, template, **_standing(study, book.storage))
 
     return fragment
@@ -207,8 +199,6 @@ for part in ("summary", "controls", "activity"):
 def table_fragment(request: Request, name: str) -> HTMLResponse:
     """Return a page of the table of trials as a fragment."""
     with book_of(request).reading(name) as study:
-        if study is None:
-            return message_page(request, name, READING, NOT_READY_STATUS)
         table = table_page(study.history, Query.of(request.query_params))
         space, summary = study.history.problem.space, current_record(study)
         shown = {"parameters": space.searched, "numeric": _numeric(space)}
@@ -219,8 +209,6 @@ def table_fragment(request: Request, name: str) -> HTMLResponse:
 def trial_page(request: Request, study: str, number: int) -> HTMLResponse:
     """Show one trial: parameters, curve, explanation and result."""
     with book_of(request).reading(study) as opened:
-        if opened is None:
-            return message_page(request, study, READING, again=1)
         record = current_record(opened)
         history = record.history
         if not 0 <= number < len(history.trials):
@@ -249,8 +237,6 @@ def trial_page(request: Request, study: str, number: int) -> HTMLResponse:
 def trials_page(request: Request, study: str) -> HTMLResponse:
     """Show selected trials of one study side by side."""
     with book_of(request).reading(study) as opened:
-        if opened is None:
-            return message_page(request, study, READING, again=1)
         history = opened.history
         given = dict.fromkeys(map(whole, request.query_params.getlist("number")))
         known = [n for n in given if n is not None and n < len(history.trials)]
@@ -273,8 +259,6 @@ def compare_page(request: Request) -> HTMLResponse:
     chosen = []
     for at, name in given_marks(request.query_params.multi_items()):
         with shelf.book(str(at)).reading(name) as study:
-            if study is None:
-                return message_page(request, name, READING, again=1)
             chosen.append(Row(at, name, current_record(study)))
     summaries = [row.summary for row in chosen if row.summary is not None]
     alike = len({summary.goal for summary in summaries}) <= 1
@@ -351,7 +335,9 @@ def _seen(request: Request, name: str) -> object:
         if not name:
             return _lengths(shelf_of(request))
         with book_of(request).reading(name) as study:
-            return None if study is None else study.history.length
+            return study.history.length
+    except NotReady:
+        return None
     except ScrimpError as error:
         return str(error)
 
@@ -366,7 +352,9 @@ def _lengths(shelf: Shelf) -> list[list[object]]:
     for at, name in found:
         try:
             with shelf.book(str(at)).reading(name, 0.0, listed=True) as study:
-                lengths.append([at, name, 0 if study is None else study.history.length])
+                lengths.append([at, name, study.history.length])
+        except NotReady:
+            lengths.append([at, name, 0])
         except ScrimpError:
             lengths.append([at, name])
     return lengths

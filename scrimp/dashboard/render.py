@@ -177,11 +177,6 @@ def _address(here: str, path: str, *, at: int | str | None = None, **given: obje
     return path + (f"?{urlencode(parts, quote_via=quote, safe='')}" if parts else "")
 
 
-def message_page(
-    request: Request, title: str, text: str, status: int = 200, again: float | None = None
-) -> HTMLResponse:
-    """Render a page with a message; the browser reloads it after ``again`` seconds."""
-    answer = page(request, "message.html", status, title=title, text=text)
-    if again is not None:
-        answer.headers["refresh"] = f"{again:g}"
-    return answer
+def message_page(request: Request, title: str, text: str, status: int) -> HTMLResponse:
+    """Render a page with a message."""
+    return page(request, "message.html", status, title=title, text=text)

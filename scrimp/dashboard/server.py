@@ -37,12 +37,12 @@ from fastapi import FastAPI, Request
 from fastapi.responses import FileResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import PlainTextResponse, RedirectResponse
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from scrimp.dashboard import actions, figures, pages
-from scrimp.dashboard.book import Shelf
+from scrimp.dashboard.book import NotReady, Shelf
 from scrimp.dashboard.render import message_page
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.storage.store import Storage
@@ -430,6 +430,7 @@ def create_pages(storages: Storage | Sequence[Storage]) -> FastAPI:
         app.include_router(part.router)
     app.add_api_route("/static/plotly.min.js", _plotly, include_in_schema=False)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
+    app.add_exception_handler(NotReady, _not_ready)
     app.add_exception_handler(ScrimpError, _refused)
     app.add_exception_handler(Exception, _failed)
     return app
@@ -471,6 +472,15 @@ def _plotly() -> Response:
     return FileResponse(
         PLOTLY, media_type="text/javascript", headers={"cache-control": "private, max-age=86400"}
     )
+
+
+async def _not_ready(request: Request, error: Exception) -> Response:
+    """Ask the browser to come again: a page reloads by itself, its parts stay as they are."""
+    if request.url.path in ("/figure", "/compared"):
+        return JSONResponse({"message": str(error)}, 202)
+    answer = message_page(request, "Reading", f"{error}; this page reloads automatically", 202)
+    answer.headers["refresh"] = "1"
+    return answer
 
 
 async def _refused(request: Request, error: Exception) -> Response:

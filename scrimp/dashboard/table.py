@@ -233,8 +233,9 @@ FIXED = ("id", "status", "best", "last", "value", "budget")
 
 @dataclass(frozen=True)
 class Query:
-    """The state of the table: ``sort`` (a column, parameter or metric; empty for the best first, or
-    the front first with several metrics), ``status`` and the filter ``text``."""
+    """The state of the table or of the list of studies: ``sort`` (a column, parameter or metric;
+    empty for the best first, or the front first with several metrics), ``status`` and the ``text``
+    of the filter."""
 
     sort: str = ""
     descending: bool = True
@@ -261,10 +262,10 @@ class Query:
         parts |= {"status": shown.status, "text": shown.text, "page": str(shown.page)}
         return {key: value for key, value in parts.items() if value}
 
-    def sorted_by(self, column: str) -> dict[str, str]:
+    def sorted_by(self, column: str, descending: bool = False) -> dict[str, str]:
         """Return the parameters that sort by a column, or reverse the order if it is sorted by
         already."""
-        descending = not self.descending if column == self.sort else False
+        descending = not self.descending if column == self.sort else descending
         return self.parts(sort=column, descending=descending, page=1)
 
 
@@ -378,37 +379,6 @@ class Row:
         return f"{self.name} {about}".lower()
 
 
-@dataclass(frozen=True)
-class Order:
-    """The state of the list: sorted by ``sort``, only studies with every word of ``text``."""
-
-    sort: str = "created"
-    descending: bool = True
-    text: str = ""
-
-    @staticmethod
-    def of(given: Mapping[str, str]) -> "Order":
-        """Parse the parameters of an address; invalid ones are ignored."""
-        sort = given.get("sort", "created")
-        return Order(
-            sort=sort if sort in _KEYS else "created",
-            descending=given.get("order", "down") != "up",
-            text=given.get("text", "").strip()[:MAX_FILTER_CHARACTERS],
-        )
-
-    def parts(self, **changes: Any) -> dict[str, str]:
-        """Return the parameters of an address that shows this state with changes."""
-        shown = replace(self, **changes)
-        parts = {"sort": shown.sort, "order": "down" if shown.descending else "up"}
-        return parts | ({"text": shown.text} if shown.text else {})
-
-    def sorted_by(self, column: str) -> dict[str, str]:
-        """Return the parameters that sort by a column, or reverse the order if it is sorted by
-        already."""
-        descending = not self.descending if column == self.sort else column in _FROM_ABOVE
-        return self.parts(sort=column, descending=descending)
-
-
 Sortable = str | float | None
 
 
@@ -416,7 +386,7 @@ def _of(read: Callable[[StudyRecord], Sortable]) -> Callable[[Row], Sortable]:
     return lambda row: None if row.summary is None else read(row.summary)
 
 
-_KEYS: Mapping[str, Callable[[Row], Sortable]] = {
+LIST_COLUMNS: Mapping[str, Callable[[Row], Sortable]] = {
     "name": lambda row: row.name.lower(),
     "state": _of(lambda summary: summary.state),
     "best": _of(lambda summary: None if summary.best is None else summary.best["value"]),
@@ -428,15 +398,12 @@ _KEYS: Mapping[str, Callable[[Row], Sortable]] = {
     "active": _of(lambda summary: summary.active),
 }
 
-_FROM_ABOVE = ("trials", "failed", "created", "active")
-"""Columns that are sorted in descending order first."""
 
-
-def ordered(rows: Sequence[Row], order: Order) -> list[Row]:
+def ordered(rows: Sequence[Row], order: Query) -> list[Row]:
     """Return the matching rows, sorted; rows without a value come last."""
     words = order.text.lower().split()
     found = [row for row in rows if all(word in row.text for word in words)]
-    read = _KEYS[order.sort]
+    read = LIST_COLUMNS[order.sort]
     known = [row for row in found if read(row) is not None]
     rest = [row for row in found if read(row) is None]
     return [*sorted(known, key=lambda row: _comparable(read(row)), reverse=order.descending), *rest]

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import scrimp
 from scrimp.cli.main import app
 from scrimp.dashboard import pages
+from scrimp.dashboard.book import OpenStudy
 from scrimp.dashboard.server import create_app
 from scrimp.storage.open import open_storage
 from scrimp.study_log.events import StudyChanged
@@ -41,7 +42,7 @@ def test_a_long_list_has_pages_and_is_searched_by_name(
         text = client.get(f"/?page={number}").text
         seen += re.findall(r'data-mark aria-label="compare ([^"]+)"', text)
         if len(seen) < len(whole):
-            assert f'href="/?page={number + 1}&amp;sort=created' in text
+            assert f'href="/?sort=created&amp;order=down&amp;page={number + 1}' in text
     assert sorted(seen) == sorted(whole) and len(whole) > 3
     for odd in ("0", "-1", "999999999999", "x"):
         assert client.get(f"/?page={odd}").status_code == 200
@@ -170,14 +171,11 @@ def test_a_hostile_filter_stays_a_text(client: Any) -> None:
 
 
 def test_a_log_that_is_being_read_says_so(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from contextlib import nullcontext
-
-    monkeypatch.setattr(
-        client.app.state.shelf.books[0], "reading", lambda *_, **__: nullcontext(None)
-    )
+    monkeypatch.setattr(OpenStudy, "wait", lambda *_: None)
     for path in ("/study?name=staged", "/trial?study=staged&number=0", "/compare?study=staged"):
         answer = client.get(path)
-        assert pages.READING in answer.text and answer.headers["refresh"] == "1"
+        assert "being read for the first time" in answer.text and answer.headers["refresh"] == "1"
+    assert client.get("/figure?study=staged&name=history").status_code == 202
     assert "reading the log" in client.get("/").text
 
 

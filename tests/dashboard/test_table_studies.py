@@ -3,7 +3,7 @@
 import pytest
 
 import scrimp
-from scrimp.dashboard.table import Order, Row, ordered
+from scrimp.dashboard.table import Query, Row, ordered
 from scrimp.dashboard.views import current_record
 
 
@@ -31,7 +31,7 @@ def rows(url: str) -> list[Row]:
 def test_every_column_with_the_unknown_last(
     rows: list[Row], sort: str, descending: bool, names: list[str]
 ) -> None:
-    assert [row.name for row in ordered(rows, Order(sort, descending))] == names
+    assert [row.name for row in ordered(rows, Query(sort, descending))] == names
 
 
 @pytest.mark.parametrize(
@@ -44,18 +44,18 @@ def test_every_column_with_the_unknown_last(
     ],
 )
 def test_every_word_must_be_there(rows: list[Row], text: str, names: list[str]) -> None:
-    assert [row.name for row in ordered(rows, Order(text=text))] == names
+    assert [row.name for row in ordered(rows, Query("name", text=text))] == names
 
 
 def test_addresses() -> None:
-    order = Order("best", False, "a&b")
-    assert Order.of(order.parts()) == order and Order.of({"sort": "odd"}) == Order()
-    assert Order.of(order.sorted_by("best")).descending
-    assert Order.of(order.sorted_by("trials")) == Order("trials", True, "a&b")
-    assert not Order.of(order.sorted_by("name")).descending
+    order = Query("best", False, text="a&b")
+    assert Query.of(order.parts()) == order
+    assert Query.of(order.sorted_by("best")).descending
+    assert Query.of(order.sorted_by("trials", True)) == Query("trials", True, text="a&b")
+    assert not Query.of(order.sorted_by("name")).descending
 
 
 def test_a_study_is_found_by_each_of_its_metrics(url: str) -> None:
     row = Row(0, "several", current_record(scrimp.load_study("several", storage=url)))
     for text in ("error", "latency"):
-        assert ordered([row], Order(text=text)) == [row]
+        assert ordered([row], Query("name", text=text)) == [row]
