@@ -16,8 +16,6 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -31,9 +29,8 @@ from scrimp.checks import check_known
 from scrimp.errors import TableError
 from scrimp.json_values import Config, Json
 from scrimp.space.designs import sobol_design
-from scrimp.space.parameter import Constant, Float
-from scrimp.space.parameter_contract import Parameter
-from scrimp.space.space import Pool, Space
+from scrimp.space.parameter import Float
+from scrimp.space.space import Space
 
 Array = NDArray[np.float64]
 
@@ -212,23 +209,6 @@ def _accuracies(found: Mapping[str, float]) -> Array:
     return np.array([longest[epoch] for epoch in sorted(longest)])
 
 
-def _hpob(source: Path, name: str) -> Table:
-    path, _, chosen = str(source).partition("#")
-    space = hpob_space(path, chosen)
-    searched = Space({column: space.space[column] for column in space.space.searched})
-    tasks = [space.task(task) for task in space.tasks]
-    count = max(len(losses) for _, losses in tasks)
-    configs = np.zeros((len(tasks), count, len(searched)))
-    value = np.full((len(tasks), count, 1), np.nan)
-    for row, (pool, losses) in enumerate(tasks):
-        table = config_rows(searched, pool.configs)
-        # Repeated rows are left out when the table is read.
-        configs[row] = np.concatenate([table, np.repeat(table[:1], count - len(table), axis=0)])
-        value[row, : len(losses), 0] = losses
-    notes = {"source": f"HPO-B, search space {space.name}"}
-    return Table(name, "1 - accuracy", searched, space.tasks, configs, value, notes=notes)
-
-
 def _yahpo(source: Path, name: str) -> Table:
     network = read_yahpo(source)
     configs = sobol_design(network.space, SURROGATE_CONFIGS, np.random.default_rng(0))
@@ -247,103 +227,87 @@ def _yahpo(source: Path, name: str) -> Table:
     )
 
 
-FORMATS: Mapping[str, Callable[[Path, str], Table]] = {
-    "lcbench": _lcbench,
-    "nasbench201": _nasbench201,
-    "fcnet": _fcnet,
-    "taskset": _taskset,
-    "hpob": _hpob,
-    "yahpo": _yahpo,
-}
-"""The reader of each format, except for lm-eval, which gives scores."""
-
-
-@dataclass(frozen=True, eq=False)
-class HpobSpace:
-    """One search space: data sets by id, each with X (n, d) and y (n,)."""
-
-    name: str
-    tables: Mapping[str, Mapping[str, Json]]
-
-    @property
-    def tasks(self) -> tuple[str, ...]:
-        """The data sets."""
-        return tuple(self.tables)
-
-    @cached_property
-    def space(self) -> Space:
-        """A float in [0, 1] for every column that varies anywhere."""
-        columns = np.concatenate([self._arrays(task)[0] for task in self.tasks])
-        parameters: dict[str, Parameter] = {}
-        for place in range(columns.shape[1]):
-            column = columns[:, place]
-            varies = float(column.max()) > float(column.min())
-            parameters[f"x{place}"] = Float(0.0, 1.0) if varies else Constant(float(column[0]))
-        return Space(parameters)
-
-    def task(self, name: str) -> tuple[Pool, NDArray[np.float64]]:
-        """Return the pool of a data set, each configuration once, and their losses 1 - y."""
-        check_known("data set", [name], self.tasks, TableError, f"in search space {self.name!r}")
-        x, y = self._arrays(name)
-        _, first = np.unique(x, axis=0, return_index=True)
-        rows = np.sort(first)
-        names = list(self.space)
-        configs: list[Config] = [dict(zip(names, row, strict=True)) for row in x[rows].tolist()]
-        return Pool(self.space, configs), 1.0 - y[rows]
-
-    def _arrays(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        table = self.tables[name]
-        try:
-            x, y = np.asarray(table["X"], dtype=float), np.asarray(table["y"], dtype=float)
-        except (KeyError, TypeError, ValueError) as error:
-            raise TableError(
-                f"data set {name!r} of search space {self.name!r} has no X and y of numbers:"
-                f" {error}"
-            ) from None
-        y = y.reshape(len(y), -1)[:, 0] if y.ndim else y
-        if x.ndim != 2 or len(x) != len(y) or not ((x >= 0.0) & (x <= 1.0)).all():
-            raise TableError(
-                f"data set {name!r} of search space {self.name!r} has X of shape {x.shape} and"
-                f" {len(y)} values; X must have one row in the unit cube per value"
-            )
-        return x, y
-
-
 def is_hpob(path: Path) -> bool:
     """Return True for JSON files, the format of HPO-B."""
     return path.suffix.lower() == ".json"
 
 
-def read_hpob(path: Path) -> dict[str, HpobSpace]:
-    """The search spaces of a file, by id; `TableError` for what is not of this form."""
-    try:
-        record = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise TableError(
-            f"there is no file {str(path)!r}; give the path of an HPO-B file"
-        ) from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise TableError(f"{str(path)!r} is not JSON: {error}") from None
-    good = isinstance(record, Mapping) and all(
-        isinstance(tables, Mapping)
-        and all(isinstance(one, Mapping) and {"X", "y"} <= set(one) for one in tables.values())
-        for tables in record.values()
-    )
-    if not good or not record:
-        raise TableError(
-            f'{str(path)!r} is not an HPO-B file; it must map spaces to data sets to {{"X": ..., "y":'
-            " ...}"
-        )
-    return {str(name): HpobSpace(str(name), tables) for name, tables in record.items()}
-
-
-def hpob_space(path: str, chosen: str) -> HpobSpace:
-    """Return the search space ``chosen`` of a file, or its only one for ""."""
-    spaces = read_hpob(Path(path))
+def hpob_table(source: str | Path, name: str = "") -> Table:
+    """Return a search space of an HPO-B file as a table; ``file.json#4796`` names one of several.
+    Columns that never vary are left out."""
+    path, _, chosen = str(source).partition("#")
+    spaces = _hpob_spaces(Path(path))
     if chosen not in spaces and (chosen or len(spaces) > 1):
         wrong = f"no search space {chosen!r}, only" if chosen else "search spaces"
         raise TableError(
             f"{path!r} has {wrong} {', '.join(spaces)}; name one, as in"
             f" {Path(path).name}#{next(iter(spaces))}"
         )
-    return spaces[chosen or next(iter(spaces))]
+    chosen = chosen or next(iter(spaces))
+    tasks = {
+        task: _hpob_arrays(record, f"data set {task!r} of search space {chosen!r}")
+        for task, record in spaces[chosen].items()
+    }
+    varying = np.flatnonzero(np.ptp(np.concatenate([x for x, _ in tasks.values()]), axis=0))
+    count = max(len(y) for _, y in tasks.values())
+    configs = np.zeros((len(tasks), count, len(varying)))
+    value = np.full((len(tasks), count, 1), np.nan)
+    for row, (x, y) in enumerate(tasks.values()):
+        # Repeated rows are left out when the table is read.
+        repeats = np.repeat(x[:1], count - len(x), axis=0)
+        configs[row] = np.concatenate([x, repeats])[:, varying]
+        value[row, : len(y), 0] = 1.0 - y
+    space = Space({f"x{column}": Float(0.0, 1.0) for column in varying})
+    notes = {"source": f"HPO-B, search space {chosen}"}
+    name = name or f"hpob-{chosen}"
+    return Table(name, "1 - accuracy", space, tuple(tasks), configs, value, notes=notes)
+
+
+def _hpob_spaces(path: Path) -> Mapping[str, Mapping[str, Mapping[str, Json]]]:
+    """Return the data sets of each search space of a file, each with X (n, d) and y (n,)."""
+    spaces: dict[str, dict[str, dict[str, Json]]]
+    try:
+        spaces = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise TableError(
+            f"there is no file {str(path)!r}; give the path of an HPO-B file"
+        ) from None
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise TableError(f"{str(path)!r} is not JSON: {error}") from None
+    try:
+        whole = spaces and all(
+            {"X", "y"} <= record.keys() for tasks in spaces.values() for record in tasks.values()
+        )
+    except AttributeError:
+        whole = False
+    if not whole:
+        raise TableError(
+            f'{str(path)!r} is not an HPO-B file; it must map spaces to data sets to {{"X": ..., "y":'
+            " ...}"
+        )
+    return spaces
+
+
+def _hpob_arrays(record: Mapping[str, Json], which: str) -> tuple[Array, Array]:
+    try:
+        x, y = np.asarray(record["X"], dtype=float), np.asarray(record["y"], dtype=float)
+    except (TypeError, ValueError) as error:
+        raise TableError(f"{which} has no X and y of numbers: {error}") from None
+    y = y.reshape(len(y), -1)[:, 0] if y.ndim else y
+    if x.ndim != 2 or len(x) != len(y) or not ((x >= 0.0) & (x <= 1.0)).all():
+        raise TableError(
+            f"{which} has X of shape {x.shape} and {len(y)} values; X must have one row in the unit"
+            " cube per value"
+        )
+    return x, y
+
+
+FORMATS: Mapping[str, Callable[[Path, str], Table]] = {
+    "lcbench": _lcbench,
+    "nasbench201": _nasbench201,
+    "fcnet": _fcnet,
+    "taskset": _taskset,
+    "hpob": hpob_table,
+    "yahpo": _yahpo,
+}
+"""The reader of each format, except for lm-eval, which gives scores."""

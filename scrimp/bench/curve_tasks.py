@@ -209,18 +209,20 @@ class KeptSurrogate:
 
 
 def kept_surrogate(table: Table, task: str, kind: str, folder: Path | None) -> KeptSurrogate:
-    """Return the surrogate in ``folder``, or fit one and save it there unless it is None."""
-    mark = _fingerprint(table, task)
+    """Return the surrogate in ``folder``, or fit one and save it there unless it is None. The file is
+    named by the data too, since another table may have the same name."""
     name = re.sub(r"[^\w.-]+", "_", f"{table.name}-{task}-{kind}")
-    path = None if folder is None else folder / f"{name}.surrogate.npz"
-    found = None if path is None else _read(path, mark, kind)
-    if found is not None:
-        return found
-    model, quality = fit_curve_model(table, task, kind)
-    made = KeptSurrogate(model, quality, model_curves(model).scale)
-    if path is not None:
-        _write(path, made, mark)
-    return made
+    row = table.tasks.index(task) if task in table.tasks else 0
+    configs = table.configs if table.configs.ndim == 2 else table.configs[row]
+    mark = zlib.crc32(table.value[row].tobytes(), zlib.crc32(configs.tobytes()))
+    path = None if folder is None else folder / f"{name}-{mark:08x}.surrogate.npz"
+    found = None if path is None else _read(path, kind)
+    if found is None:
+        model, quality = fit_curve_model(table, task, kind)
+        found = KeptSurrogate(model, quality, model_curves(model).scale)
+        if path is not None:
+            _write(path, found)
+    return found
 
 
 def fit_note(task: str, kept: KeptSurrogate) -> str:
@@ -236,16 +238,7 @@ def fit_note(task: str, kept: KeptSurrogate) -> str:
     )
 
 
-def _fingerprint(table: Table, task: str) -> int:
-    row = table.tasks.index(task) if task in table.tasks else 0
-    configs = table.configs if table.configs.ndim == 2 else table.configs[row]
-    return zlib.crc32(
-        np.ascontiguousarray(table.value[row]).tobytes(),
-        zlib.crc32(np.ascontiguousarray(configs).tobytes()),
-    )
-
-
-def _write(path: Path, kept: KeptSurrogate, mark: int) -> None:
+def _write(path: Path, kept: KeptSurrogate) -> None:
     model = kept.model
     functions: dict[str, Function | None] = {
         **{f"score.{place}": score for place, score in enumerate(model.scores)},
@@ -259,7 +252,6 @@ def _write(path: Path, kept: KeptSurrogate, mark: int) -> None:
     }
     meta = {
         "format": FITTED_FORMAT,
-        "mark": mark,
         "functions": list(there),
         "space": model.space.to_json(),
         "quality": asdict(kept.quality),
@@ -277,14 +269,14 @@ def _write(path: Path, kept: KeptSurrogate, mark: int) -> None:
     draft.replace(path)
 
 
-def _read(path: Path, mark: int, kind: str) -> KeptSurrogate | None:
+def _read(path: Path, kind: str) -> KeptSurrogate | None:
     try:
         with np.load(path, allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
         meta = json.loads(str(arrays["meta"]))
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
-    if meta.get("format") != FITTED_FORMAT or meta.get("mark") != mark:
+    if meta.get("format") != FITTED_FORMAT:
         return None
     functions = {name: _function(_CLASSES[kind], name, arrays) for name in meta["functions"]}
     model = CurveModel(

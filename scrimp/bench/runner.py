@@ -126,8 +126,8 @@ def _progress(total: int, done: int) -> Iterator[Callable[[], None]]:
 
     counts = progress.BarColumn(), progress.MofNCompleteColumn()
     times = progress.TimeElapsedColumn(), progress.TimeRemainingColumn()
-    shown = {"console": Console(stderr=True), "disable": not sys.stderr.isatty()}
-    with progress.Progress(*counts, *times, **shown) as bar:
+    console, hidden = Console(stderr=True), not sys.stderr.isatty()
+    with progress.Progress(*counts, *times, console=console, disable=hidden) as bar:
         task = bar.add_task("runs", total=total, completed=done)
         yield lambda: bar.advance(task)
 

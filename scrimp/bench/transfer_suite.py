@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.bench.converting import hpob_space, is_hpob
+from scrimp.bench.converting import hpob_table, is_hpob
 from scrimp.bench.regret_suite import chosen_tasks
 from scrimp.bench.results import (
     Cell,
@@ -40,7 +40,7 @@ from scrimp.errors import TableError
 from scrimp.json_values import Config, Json
 from scrimp.methods.named_methods import choose, compares_features, learns, parse_method
 from scrimp.space.designs import sobol_design
-from scrimp.space.space import Pool, Space
+from scrimp.space.space import Space
 from scrimp.study.studies import beginning, create_study, storage_at
 from scrimp.study.study import Study
 from scrimp.study_log.problem import Problem
@@ -121,20 +121,13 @@ def read_tasks(path: str | Path) -> TransferTasks:
             known.tasks,
             lru_cache(lambda name: _forest_task(known.task(name))),
         )
-    name, _, chosen = str(path).partition("#")
-    if is_hpob(Path(name)):
-        space = hpob_space(name, chosen)
-        return TransferTasks(
-            f"hpob-{space.name}",
-            space.tasks,
-            lru_cache(lambda name: _pool_task(name, *space.task(name), {})),
-        )
     if is_yahpo(Path(path)):
         network = read_yahpo(Path(path))
         return TransferTasks(
             network.name, network.tasks, lru_cache(lambda name: _network_task(network, name))
         )
-    table = read_table(path)
+    hpob = is_hpob(Path(str(path).partition("#")[0]))
+    table = hpob_table(path) if hpob else read_table(path)
     return TransferTasks(table.name, table.tasks, lru_cache(lambda name: _table_task(table, name)))
 
 
@@ -151,15 +144,12 @@ def _table_task(table: Table, name: str) -> TransferTask:
     features = {
         f"f{place}": float(number) for place, number in enumerate(numbers) if math.isfinite(number)
     }
-    return _pool_task(name, task.pool, np.asarray(task.final, dtype=float), features)
 
-
-def _pool_task(name: str, pool: Pool, final: Array, features: dict[str, float]) -> TransferTask:
     def measure(config: Config) -> float | None:
-        value = float(final[pool.index(config)])
+        value = float(task.final[task.pool.index(config)])
         return value if math.isfinite(value) else None
 
-    return TransferTask(name, pool, measure, pool.configs, final, features)
+    return TransferTask(name, task.pool, measure, task.pool.configs, task.final, features)
 
 
 def _forest_task(task: TransferTask) -> TransferTask:
