@@ -14,7 +14,7 @@ import os
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
@@ -278,7 +278,11 @@ def _read(path: Path, kind: str) -> KeptSurrogate | None:
         return None
     if meta.get("format") != FITTED_FORMAT:
         return None
-    functions = {name: _function(_CLASSES[kind], name, arrays) for name in meta["functions"]}
+    made = _CLASSES[kind]
+    functions = {}
+    for name in meta["functions"]:
+        given = [arrays[f"{name}.{field.name}"] for field in fields(made)]
+        functions[name] = made(*(array if array.ndim else float(array) for array in given))
     model = CurveModel(
         **{**{name: meta[name] for name in _PLAIN_FIELDS}, "levels": tuple(meta["levels"])},
         space=Space.from_json(meta["space"]),
@@ -290,12 +294,6 @@ def _read(path: Path, kind: str) -> KeptSurrogate | None:
         survived=functions.get("survived"),
     )
     return KeptSurrogate(model, Quality(**meta["quality"]), Scale(**meta["scale"]))
-
-
-def _function(kind: type[Any], name: str, arrays: Mapping[str, NDArray[Any]]) -> Function:
-    given = [arrays[f"{name}.{field.name}"] for field in fields(kind)]
-    made: Function = kind(*(array if array.ndim else float(array) for array in given))
-    return made
 
 
 UNIT_COST = ":unit-cost"

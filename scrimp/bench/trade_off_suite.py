@@ -94,7 +94,9 @@ class FrontMeter:
         self.ideal, nadir = front.min(axis=0), front.max(axis=0)
         self.extent = np.where(nadir > self.ideal, nadir - self.ideal, 1.0)
         self.reference = np.full(front.shape[1], REFERENCE_LOSS)
-        self.best = hypervolume(self._scaled(_spread(front)), self.reference)
+        # Boxes of all points would be too many with three objectives or more.
+        step = 1 if front.shape[1] == 2 else max(1, len(front) // MAX_FRONT_POINTS)
+        self.best = hypervolume(self._scaled(front[::step]), self.reference)
         self.found: list[Array] = []
         self.regret: list[float | None] = []
 
@@ -113,12 +115,6 @@ class FrontMeter:
     def _scaled(self, losses: Array) -> Array:
         scaled: Array = (losses - self.ideal) / self.extent
         return scaled
-
-
-def _spread(front: Array) -> Array:
-    """Return a front of two objectives, or every k-th point of one of more, where boxes of all
-    points would be too many."""
-    return front if front.shape[1] == 2 else front[:: max(1, len(front) // MAX_FRONT_POINTS)]
 
 
 @dataclass(frozen=True, eq=False)

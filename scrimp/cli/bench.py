@@ -377,16 +377,13 @@ def _run(
     if as_json:
         for record in records:
             echo(json.dumps(record))
-    else:
-        _print(*summary(records))
-
-
-def _print(header: list[str], rows: list[list[str]]) -> None:
-    """Print aligned columns, the first on the left and the others on the right."""
-    widths = [max(len(row[k]) for row in [header, *rows]) for k in range(len(header))]
+        return
+    header, rows = summary(records)
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    # The first column is on the left, the others on the right.
     for row in [header, *rows]:
-        cells = [cell.rjust(width) for cell, width in zip(row, widths, strict=True)]
-        echo("  ".join([row[0].ljust(widths[0]), *cells[1:]]).rstrip())
+        texts = [text.rjust(width) for text, width in zip(row, widths, strict=True)]
+        echo("  ".join([row[0].ljust(widths[0]), *texts[1:]]).rstrip())
 
 
 _METHODS_TO_TRY = {

@@ -5,7 +5,6 @@ import os
 import platform
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,10 +14,6 @@ from scrimp.errors import ScrimpError
 from scrimp.plugins.plugins import VARIABLE, installed_plugins, name_plugins, named_plugins
 from scrimp.storage.open import without_secrets
 from scrimp.study.studies import DEFAULT_URL, storage_at
-
-if TYPE_CHECKING:
-    from scrimp.threads import Library
-
 
 NEEDED = ("scrimp", "numpy", "scipy", "threadpoolctl", "msgspec", "typer", "rich", "cloudpickle")
 OPTIONAL = {
@@ -83,9 +78,13 @@ def findings(storage: str) -> Iterator[Finding]:
 def _linear_algebra() -> Iterator[Finding]:
     """Report the BLAS in use, its threads inside and outside decisions, and the variables that set
     them."""
+    # The libraries that NumPy and SciPy load compute the models.
+    import numpy.linalg  # noqa: F401
+    import scipy.linalg  # noqa: F401
+
     from scrimp.threads import loaded_libraries, one_thread
 
-    libraries = sorted(_libraries_of_models(), key=lambda library: str(library["filepath"]))
+    libraries = sorted(loaded_libraries(), key=lambda library: str(library["filepath"]))
     if not libraries:
         none = "no library whose threads can be set; decisions use its own number of threads"
         yield Finding("blas", "ok", none)
@@ -102,17 +101,6 @@ def _linear_algebra() -> Iterator[Finding]:
     used = f"{_threads(inside)} for decisions, {_threads(outside)} otherwise"
     given = ", ".join(said) or "the environment sets none"
     yield Finding("threads", "ok", f"{used}, on {os.cpu_count()} processors; {given}")
-
-
-def _libraries_of_models() -> "list[Library]":
-    """Return the libraries that NumPy and SciPy load, which compute the models."""
-    import numpy.linalg
-    import scipy.linalg
-
-    from scrimp.threads import loaded_libraries
-
-    del numpy, scipy
-    return loaded_libraries()
 
 
 def _threads(count: int | None) -> str:

@@ -4,9 +4,9 @@
 import io
 import json
 import sys
-import time
 from dataclasses import asdict
 from pathlib import Path
+from threading import Event
 from typing import Annotated, TextIO
 
 import typer
@@ -225,19 +225,15 @@ def track_command(
     try:
         handed = follower.catch_up() if not follow else 0
         if follow:
-            follow_study(follower, _pause, say=lambda words: echo(f"scrimp: {words}", err=True))
+            follow_study(
+                follower, Event().wait, say=lambda words: echo(f"scrimp: {words}", err=True)
+            )
         shown = follower.history
     finally:
         follower.close()
     count = 0 if shown is None else len(shown.trials)
     news = "" if follow else f", {handed} new events"
     echo(f"{follower.tracker.label} shows {count} trials of study {study!r}{news}")
-
-
-def _pause(seconds: float) -> bool:
-    """Wait; False, since only Ctrl-C ends the command."""
-    time.sleep(seconds)
-    return False
 
 
 Studies = Annotated[

@@ -3,9 +3,10 @@ elsewhere, and what the model predicts of the others."""
 
 import csv
 import json
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 from typer import Argument, Option
@@ -24,7 +25,7 @@ if TYPE_CHECKING:  # loading these takes time
     from scrimp.study_log.history import History
     from scrimp.study_log.trial import Trial
     from scrimp.surrogates.surrogate import Array
-
+V = TypeVar("V")
 
 select_app = typer.Typer(
     no_args_is_help=True,
@@ -93,15 +94,12 @@ def next_command(  # noqa: PLR0913 - the options of a command
 
     from scrimp.checkpoint_selection.cell_policy import checked_stop, stop_reason
     from scrimp.checkpoint_selection.methods import find_method
-    from scrimp.checkpoint_selection.score_files import read_scores
     from scrimp.checkpoint_selection.selector import CellDecision, Selector
     from scrimp.methods.named_methods import read_method
     from scrimp.study_log.limits import StopSettings
     from scrimp.threads import one_thread
 
-    asked, costs, weights = read_method(method), by_task("cost", cost), by_task("weight", weight)
-    ways = directions(direction)
-    table = read_scores(scores).with_settings(costs=costs, weights=weights, directions=ways)
+    asked, table = read_method(method), _scores_of(scores, weight, direction, cost)
     table = replace(table, steps=None) if unordered else table
     planned = None if share is None else max(round(share * table.scores.size), 1)
     chosen = find_method(asked.name, asked.settings)
@@ -292,16 +290,13 @@ def _believed(
     """Fit the model to the scores of a file or of a stored selection."""
     from scrimp.checkpoint_selection.cell_policy import needed_belief
     from scrimp.checkpoint_selection.methods import find_method
-    from scrimp.checkpoint_selection.score_files import read_scores
     from scrimp.checkpoint_selection.selections import load_selection
     from scrimp.checkpoint_selection.selector import Selector
     from scrimp.methods.named_methods import read_method
 
     if not Path(source).exists():
         return needed_belief(load_selection(source, storage=storage).history)
-    asked = read_method(method)
-    weights, ways = by_task("weight", weight), directions(direction)
-    table = read_scores(source).with_settings(weights=weights, directions=ways)
+    asked, table = read_method(method), _scores_of(source, weight, direction)
     means = Selector(find_method(asked.name, asked.settings)).believe(table)
     if means is None:
         raise StudyError(
@@ -311,29 +306,34 @@ def _believed(
     return means
 
 
-def by_task(kind: str, given: list[str] | None) -> dict[str, float]:
-    """Read numbers by task from options such as mmlu=9.0."""
+def by_task(
+    kind: str, given: list[str] | None, read: Callable[[str], V], example: str = "mmlu=9.0"
+) -> dict[str, V]:
+    """Read values by task from options such as mmlu=9.0."""
     values = {}
     for text in given or []:
-        task, sign, number = text.rpartition("=")
+        task, sign, value = text.rpartition("=")
         try:
-            values[task] = float(number)
+            values[task] = read(value)
         except ValueError:
             sign = ""
         if not sign or not task:
-            raise typer.BadParameter(f"{text!r} is not a {kind} of a task; write mmlu=9.0")
+            raise typer.BadParameter(f"{text!r} is not a {kind} of a task; write {example}")
     return values
 
 
-def directions(given: list[str] | None) -> dict[str, str]:
-    """Read directions by task from options such as perplexity=minimize."""
-    found = [text.rpartition("=") for text in given or []]
-    for task, sign, word in found:
-        if not sign or not task:
-            raise typer.BadParameter(
-                f"{word!r} is not a direction of a task; write perplexity=minimize"
-            )
-    return {task: word for task, _, word in found}
+def _scores_of(
+    file: str | Path,
+    weight: list[str] | None,
+    direction: list[str] | None,
+    cost: list[str] | None = None,
+) -> "ScoreTable":
+    """Read scores, with the weights, directions and costs that were given."""
+    from scrimp.checkpoint_selection.score_files import read_scores
+
+    weights, costs = by_task("weight", weight, float), by_task("cost", cost, float)
+    ways = by_task("direction", direction, str, "perplexity=minimize")
+    return read_scores(file).with_settings(weights=weights, costs=costs, directions=ways)
 
 
 def _matrix_lines(matrix: "Array", tasks: tuple[str, ...]) -> list[str]:

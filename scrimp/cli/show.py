@@ -110,7 +110,7 @@ def show_command(  # noqa: PLR0913 - the options of a command
 
 def _show_head(record: StudyRecord) -> None:
     """Print the facts of the study as a whole."""
-    method, states = method_words(record.method_record, record.kind), states_words(record.counts)
+    method, states = method_words(record), states_words(record.counts)
     say(f"{record.name}: {record.goal} with {method}  ·  {states}")
     if record.method_reason.startswith("auto"):
         say(f"method: {method} ({record.method_reason})")

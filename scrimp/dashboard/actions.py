@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 
-from scrimp.dashboard.book import Mark, Shelf, given_marks, shelf_of, whole
+from scrimp.dashboard.book import given_marks, shelf_of, whole
 from scrimp.dashboard.render import page
 from scrimp.errors import ConfigError, ReportError, ScrimpError, StudyError
 from scrimp.executors.clock import wall_clock
@@ -157,8 +157,13 @@ async def delete(request: Request) -> RedirectResponse:
     doomed = given_marks(await _pairs(request))
 
     def work() -> None:
-        for mark in doomed:
-            _check_still(shelf, mark)
+        for at, name in doomed:
+            with shelf.book(str(at)).changing(name, 10.0) as study:
+                # Its workers would keep writing to a deleted log.
+                if StudyRecord.of(study.history).state == "running":
+                    raise StudyError(
+                        f"study {name!r} is running, so nothing was deleted; stop it first"
+                    )
         for at, name in doomed:
             book = shelf.book(str(at))
             delete_study(name, storage=book.storage)
@@ -168,16 +173,6 @@ async def delete(request: Request) -> RedirectResponse:
         raise StudyError("no study is selected; select at least one in the list")
     await run_in_threadpool(work)
     return RedirectResponse("/?done=deleted", status_code=303)
-
-
-def _check_still(shelf: Shelf, mark: Mark) -> None:
-    """Raise `StudyError` if the study is running: its workers would keep writing to a deleted
-    log."""
-    with shelf.book(str(mark.at)).changing(mark.name, 10.0) as study:
-        if StudyRecord.of(study.history).state == "running":
-            raise StudyError(
-                f"study {mark.name!r} is running, so nothing was deleted; stop it first"
-            )
 
 
 async def _pairs(request: Request) -> list[tuple[str, str]]:

@@ -63,7 +63,7 @@ def study_card(record: StudyRecord, answer: Sequence[str] = ()) -> str:
 
 def _card(record: StudyRecord, parts: Iterable[str]) -> str:
     """Return a card with a title and the time of the run above its parts."""
-    method = method_words(record.method_record, record.kind)
+    method = method_words(record)
     title = f"{record.name}: {record.goal} with {method}"
     time = "" if record.seconds is None else time_words(record)
     head = f'<div style="display:flex;justify-content:space-between"><b>{_escaped(title)}</b><span>{_escaped(time)}</span></div>'
@@ -174,17 +174,19 @@ def check_not_shown(thing: object) -> None:
 
 def _cell_number() -> object:
     """Return the number of the running cell; None outside a notebook."""
+    return getattr(_shell(), "execution_count", None)
+
+
+def _shell() -> object:
+    """Return the running shell of IPython; None without one."""
     ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    return getattr(shell, "execution_count", None)
+    return None if ipython is None else ipython.get_ipython()
 
 
 def notebook_output() -> NotebookOutput | None:
     """Return an output if a notebook's kernel runs this code; None in a terminal, including that of
     IPython."""
-    ipython = sys.modules.get("IPython")
-    shell = None if ipython is None else ipython.get_ipython()
-    if shell is None or getattr(shell, "kernel", None) is None:
+    if getattr(_shell(), "kernel", None) is None:
         return None
     from IPython.display import display
 

@@ -61,7 +61,7 @@ class Explanation:
     @property
     def text(self) -> str:
         """The summary as text."""
-        return "\n".join([self.headline, f"  {config_words(self.params, ', ')}", *self.summary])
+        return "\n".join([self.headline, f"  {config_words(self.params)}", *self.summary])
 
     @property
     def details(self) -> str:
@@ -84,7 +84,7 @@ class Explanation:
             f"<ul>{''.join(f'<li>{words(line, 2000)}</li>' for line in decision.lines)}</ul>"
             for decision in self.decisions
         )
-        params = words(config_words(self.params, ", "), 2000)
+        params = words(config_words(self.params), 2000)
         folded = f"<details><summary>{len(self.decisions)} decisions</summary>{told}</details>"
         head = f"<p><b>{words(self.headline)}</b><br>{params}</p>"
         return f"{head}{said}{folded if told else ''}"

@@ -40,13 +40,13 @@ def duration(seconds: float) -> str:
     return f"{whole} s"
 
 
-def config_words(config: Mapping[str, object], joined: str = "  ") -> str:
+def config_words(config: Mapping[str, object]) -> str:
     """Format a configuration on one line.
 
     >>> config_words({"lr": 0.0012345, "layers": 3})
-    'lr=0.001234  layers=3'
+    'lr=0.001234, layers=3'
     """
-    return joined.join(f"{name}={number(value)}" for name, value in config.items())
+    return ", ".join(f"{name}={number(value)}" for name, value in config.items())
 
 
 def shortened_text(text: str, most: int) -> str:

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from scrimp.display.figures import duration, number, shortened_text
-from scrimp.json_values import JsonObject
 from scrimp.study_log.advice import AdviserRecord
 from scrimp.study_log.decision_record import AskedInRound
 from scrimp.study_log.messages import headline
@@ -126,20 +125,17 @@ def states_words(counts: Mapping[str, int]) -> str:
     return ", ".join(parts) or "no trials yet"
 
 
-def method_words(record: JsonObject, kind: str = "study") -> str:
-    """Format a method with the settings that were chosen, as it can be passed to `create_study`; of
-    a selection, whose record has all its settings, the name alone.
-
-    >>> method_words({"name": "asha", "settings": {"published": True, "brackets": 4}})
-    'asha:published,brackets=4'
-    """
-    settings = record.get("settings") if kind == "study" else None
+def method_words(record: StudyRecord) -> str:
+    """Format the method with the settings that were chosen, as it can be passed to `create_study`;
+    of a selection, whose log has all settings, the name alone: ``asha:published,brackets=4``."""
+    method = record.method_record
+    settings = method.get("settings") if record.kind == "study" else None
     listed = settings.items() if isinstance(settings, Mapping) else ()
     said = ",".join(
         name if name == "published" and value is True else f"{name}={number(value)}"
         for name, value in listed
     )
-    return f"{record.get('name', 'unknown')}{':' if said else ''}{said}"
+    return f"{method.get('name', 'unknown')}{':' if said else ''}{said}"
 
 
 def spent_words(record: StudyRecord) -> str:

@@ -49,7 +49,7 @@ def screen(record: StudyRecord, width: int, left: str = "") -> list["Text"]:
     time = [(time_words(record), "dim")]
     if record.kind == "selection":
         return [_ends([(cells_words(record), "")], time, width)]
-    title = f"{record.name}  {record.goal}  {method_words(record.method_record, record.kind)}"
+    title = f"{record.name}  {record.goal}  {method_words(record)}"
     kept = max(width - len(time[0][0]) - 2, 12)
     lines = [
         _ends([(shortened_text(title, kept), "bold")], time, width),

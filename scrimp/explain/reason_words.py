@@ -475,7 +475,7 @@ def competitors_of(record: DecisionRecord, trial: Trial) -> list[Competitor]:
     found: dict[str, float | None] = {}
     for rival in rivals or ():
         new = rival.trial is None
-        text = config_words(rival.config or {}, ", ") if new else f"trial {rival.trial}"
+        text = config_words(rival.config or {}) if new else f"trial {rival.trial}"
         if rival.trial != trial.id and not nearly_equal(rival.config or {}, trial.config):
             found.setdefault(text, rival.score)
     return [{"text": text, "score": score} for text, score in found.items()]

@@ -120,7 +120,7 @@ def explain(history: History, trial: int | None = None) -> Explanation:
         value=shown.value,
         budget=shown.budget,
         headline=_headline(record, shown),
-        method=method_words(record.method_record, record.kind),
+        method=method_words(record),
         method_reason=record.method_reason,
         decisions=tuple(_decision_reason(history, shown, moment) for moment in moments),
         without_sources=without,
@@ -329,7 +329,7 @@ def _summary(
             "The records of its decisions are not ones that the method writes: no reason is known."
         ]
     if without is not None:
-        text = config_words(without, ", ")
+        text = config_words(without)
         lines.append(f"Plain `gp` without past studies would have tried {text}.")
     return tuple(line for line in lines if line)
 

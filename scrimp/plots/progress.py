@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Literal, NamedTuple, TypedDict, cast
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from plotly.graph_objects import Figure, Scatter
@@ -291,15 +291,6 @@ BAND_FLOOR_SHARE = 0.1
 """Lower end of a band on a logarithmic axis, as a share of its mean: it must not reach 0."""
 
 
-class _Run(TypedDict, total=False):
-    suite: str
-    table: str
-    task: str
-    method: str
-    seed: int
-    regret: list[float | None]
-
-
 class RegretCurve(NamedTuple):
     """The mean regret of a method at places of the axis, and the ends of its band; ``of`` says what
     the band shows."""
@@ -316,7 +307,7 @@ def regret(results: str | Path | Sequence[Mapping[str, object]]) -> Figure:
     the seeds, or with a single seed one standard error over tasks."""
     if isinstance(results, str | Path):
         results = _read(Path(results))
-    records = cast("list[_Run]", list(results))
+    records: list[Mapping[str, Any]] = list(results)
     for axis in AXES:
         if records and all(axis in record and "regret" in record for record in records):
             break
@@ -344,7 +335,7 @@ def regret(results: str | Path | Sequence[Mapping[str, object]]) -> Figure:
     return figure(picture, title, words + (f" Bands: {bands}." if bands else ""))
 
 
-def mean_regrets(records: Sequence[_Run], axis: str) -> dict[str, RegretCurve]:
+def mean_regrets(records: Sequence[Mapping[str, Any]], axis: str) -> dict[str, RegretCurve]:
     """Return per method the mean over tasks of the mean over seeds, with a band: 80 % of the seeds,
     each averaged over all tasks, or one standard error over tasks if fewer than two seeds have all
     tasks.
@@ -357,9 +348,8 @@ def mean_regrets(records: Sequence[_Run], axis: str) -> dict[str, RegretCurve]:
     places: dict[str, list[float]] = {}
     for record in records:
         values = [np.nan if value is None else float(value) for value in record["regret"]]
-        own: list[float] = cast("dict[str, list[float]]", record)[axis]
-        known = places.setdefault(record["method"], [float(place) for place in own])
-        places[record["method"]] = [place for place in known if place in own]
+        known = places.setdefault(record["method"], [float(place) for place in record[axis]])
+        places[record["method"]] = [place for place in known if place in record[axis]]
         task = runs[record["method"]][record["table"], record["task"]]
         task[record.get("seed", len(task))] = values
     return {

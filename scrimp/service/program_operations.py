@@ -36,6 +36,7 @@ from scrimp.service.operations import (
     refusal,
 )
 from scrimp.service.served_logs import END_OF_LOG
+from scrimp.service.storage_operations import study_names
 from scrimp.service.tokens import Token
 from scrimp.storage.http_messages import Asked, Done, Names, OfStudy
 from scrimp.storage.leases import Lease
@@ -192,11 +193,6 @@ def _studies(call: Call) -> OpenStudies:
     return found
 
 
-def _list(call: Call, asked: Asked) -> Names:
-    found = call.logs.storage().names()
-    return Names([name for name in found if call.token.covers(name)])
-
-
 def _create(call: Call, asked: NewStudy) -> Done:
     place = _studies(call).place(asked.study, call.token)
     record = msgspec.to_builtins(asked)
@@ -350,7 +346,7 @@ def _read_study(call: Call, asked: ReadStudy) -> Facts:
 
 
 OPERATIONS = (
-    Operation("studies", "read", Asked, Names, _list, "List studies.", reads=True),
+    Operation("studies", "read", Asked, Names, study_names, "List studies.", reads=True),
     Operation("study", "read", ReadStudy, Facts, _read_study, "Read a study.", reads=True),
     Operation("front", "read", OfStudy, Facts, _front, "The front of several metrics.", reads=True),
     Operation("explain", "read", Explain, Facts, _explain, "Explain a trial.", reads=True),

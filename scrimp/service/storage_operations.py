@@ -32,7 +32,8 @@ from scrimp.study_log.events import StudyCreated
 MAX_BATCH_EVENTS = 100_000
 
 
-def _names(call: Call, asked: Asked) -> Names:
+def study_names(call: Call, asked: Asked) -> Names:
+    """Return the studies that the token of a request covers."""
     found = call.logs.storage().names()
     return Names([name for name in found if call.token.covers(name)])
 
@@ -134,7 +135,7 @@ def _check_count(lines: list[str]) -> None:
 
 
 OPERATIONS = (
-    Operation("names", "read", Asked, Names, _names, "List studies.", reads=True),
+    Operation("names", "read", Asked, Names, study_names, "List studies.", reads=True),
     Operation("identity", "read", Asked, Identity, _identity, "Identify the storage.", reads=True),
     Operation("open", "read", OfStudy, Identity, _open_log, "Open a log.", reads=True),
     Operation("read", "read", Read, Page, _read, "Read a page of a log.", reads=True),

@@ -144,7 +144,7 @@ class StudyVerdict:
         twice = self.default is not None and self.default.trial == runner_up.trial
         same = f" and {self.default_name}" if twice else ""
         lines = [
-            f"Best: trial {best.trial} ({config_words(best.params, ', ')}), {self.metric}"
+            f"Best: trial {best.trial} ({config_words(best.params)}), {self.metric}"
             f" {number(best.value)}{self.after}{best.of_runs}.",
             self._noise_sentence(),
             f"It beats the runner-up{same}, trial {runner_up.trial} ({number(runner_up.value)}"

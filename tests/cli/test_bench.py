@@ -158,7 +158,9 @@ def test_curves_on_surrogates_of_a_table(tmp_path: Path) -> None:
     assert "t: held-out final values R2 " in done.stderr
     record = json.loads(out.read_text())
     assert record["table"] == "bowl-gp" and record["trials"] == 3
-    assert [kept.name for kept in tmp_path.glob("*.surrogate.npz")] == ["bowl-t-gp.surrogate.npz"]
+    assert [kept.name for kept in tmp_path.glob("*.surrogate.npz")] == [
+        "bowl-t-gp-effff892.surrogate.npz"
+    ]
 
 
 def test_make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

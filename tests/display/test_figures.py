@@ -10,7 +10,7 @@ def test_numbers() -> None:
     assert [number(value) for value in given] == [
         "0.02086", "1e-07", "3", "1.235e+04", "-", "True", "adam", "7",
     ]  # fmt: skip
-    assert config_words({"lr": 0.1, "n": 3}) == "lr=0.1  n=3"
+    assert config_words({"lr": 0.1, "n": 3}) == "lr=0.1, n=3"
 
 
 @pytest.mark.parametrize(

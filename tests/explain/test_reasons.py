@@ -50,11 +50,9 @@ def test_a_model_based_decision() -> None:
     assert f"The result was {study.trials[number].value:.4g}" in last.details
     assert f"It had the highest score: {reason.score:.4g}" in last.details
     runner = reason.rivals[0]
-    assert (
-        f"Runner-up: {config_words(runner.config, ', ')}, with {runner.score:.4g}" in last.details
-    )
+    assert f"Runner-up: {config_words(runner.config)}, with {runner.score:.4g}" in last.details
     assert decision.competitors[0] == {
-        "text": config_words(runner.config, ", "),
+        "text": config_words(runner.config),
         "score": runner.score,
     }
     assert f"fitted for this decision, to {number} observations" in last.details
