@@ -142,8 +142,7 @@ def training_runs(cell: Cell) -> CurveTask:
 
 
 def own_seed(cell: Cell) -> int:
-    """Return a seed that depends on the task: with the same draws on every task, ten seeds on many
-    tasks would be ten draws only."""
+    """Return a seed that depends on the task, so that tasks do not share their draws."""
     return zlib.crc32(f"{cell.task}/{cell.seed}".encode())
 
 
@@ -235,8 +234,7 @@ def share_to_reach(records: Sequence[Run], goal: float) -> float | None:
 
 
 def curve_summary(records: Sequence[Run]) -> Summary:
-    """Summarize methods by regret at each share, rank, share to reach ASHA's final regret, speed-up,
-    and seconds of deciding."""
+    """Summarize methods by regret, rank, share to reach ASHA's final regret, and seconds."""
     own = by_method(records)
     ranks = average_ranks(final_regrets(records))
     baseline = next((method for method in own if method.lower() == BASELINE), "")

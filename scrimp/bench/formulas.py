@@ -133,8 +133,7 @@ def _branin(config: Config) -> float:
 
 
 def _ackley(config: Config) -> float:
-    """On [-15, 30] rather than a symmetric box: its minimum must not lie where a design puts its
-    centre point."""
+    """On an asymmetric box, so that its minimum is not at the centre point of designs."""
     x = _point(config)
     distance = -20 * math.exp(-0.2 * math.sqrt(np.mean(x**2)))
     return float(distance - math.exp(np.mean(np.cos(2 * math.pi * x))) + 20 + math.e)

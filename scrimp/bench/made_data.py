@@ -111,8 +111,7 @@ def _digits(*keep: int) -> Callable[[], Pair]:
 
 
 def _noisy(name: str, pixels: float, labels: float) -> Callable[[], Pair]:
-    """Return a maker with noise of that standard deviation on every column, and a share of the
-    labels drawn at random."""
+    """Return a maker with noise on every column and a share of labels drawn at random."""
 
     def change(x: Array, y: Array) -> Pair:
         rng = np.random.default_rng(7)
@@ -195,8 +194,7 @@ def split(name: str, rows: int, seed: int) -> Split:
 
 @dataclass(frozen=True, eq=False)
 class Family:
-    """A space, and a function that builds the estimator of a configuration, for classes (True) or
-    numbers (False)."""
+    """A space, and the estimator of a configuration for classes (True) or numbers."""
 
     space: Space
     build: "Callable[[Config, bool], BaseEstimator]"

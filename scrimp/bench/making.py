@@ -122,8 +122,7 @@ def table_work(maker: str, table: str, settings: MakingSettings) -> list[Cell]:
 
 
 def run_curve_work(cell: Cell) -> dict[str, Json]:
-    """Train one configuration on every data set: losses by epoch, None once it diverged, and
-    seconds."""
+    """Train one configuration on every data set: losses and seconds by epoch."""
     config = drawn(SPACE, cell.seed, int(cell.method) + 1)[-1]
     tasks, epochs = _curve_splits(cell.task, cell.seed)
     runs = [_trained(config, task, epochs) for task in tasks]
@@ -137,8 +136,7 @@ def run_curve_work(cell: Cell) -> dict[str, Json]:
 def write_curves(
     path: Path, settings: MakingSettings, records: Sequence[Run], times: bool = False
 ) -> None:
-    """Write the table, from the records of its configurations in order; with ``times``, a level costs
-    its measured seconds."""
+    """Write the table of configurations in order; with ``times``, with measured seconds."""
     tasks, epochs = _curve_splits(settings.size, settings.seed)
     table = Table(
         path.stem,
@@ -229,8 +227,7 @@ def run_transfer_work(cell: Cell) -> dict[str, Json]:
 
 
 def write_transfer(path: Path, settings: MakingSettings, records: Sequence[Run]) -> None:
-    """Write the table of the family that the file is named after, from the records of its
-    configurations in order."""
+    """Write the table of the family that the file is named after."""
     space, tasks = FAMILIES[path.stem].space, _transfer_splits(settings.size, settings.seed)
     table = Table(
         path.stem,

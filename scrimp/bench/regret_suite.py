@@ -197,8 +197,7 @@ def _between_refits(study: Study) -> list[float]:
 
 
 def speed_summary(records: Sequence[Run]) -> Summary:
-    """Summarize milliseconds of an ask: minimum and median with a refit, minimum between refits, and
-    the acquisition value reached."""
+    """Summarize milliseconds of an ask, with a refit and between, and the acquisition."""
     header = ["method", "n", "ask ms", "median ms", "between refits ms", "acquisition"]
     rows = [
         [

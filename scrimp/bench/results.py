@@ -54,8 +54,7 @@ class Cell:
         return record
 
     def result(self, seconds: float, decisions: int, **found: Json) -> dict[str, Json]:
-        """Return the result of the run: its head, the CPU seconds of its decisions and their
-        number, and the fields of its suite."""
+        """Return the result of the run, with the CPU seconds and number of its decisions."""
         return {**self.head(), "decision_seconds": seconds, "decisions": decisions, **found}
 
 
@@ -87,8 +86,7 @@ def result_cell(record: Run) -> Cell:
 
 
 def read_runs(path: Path) -> list[Run]:
-    """Return the results in a file; none if it does not exist. An incomplete last line, of an
-    interrupted run, is left out."""
+    """Return the results in a file, if it exists; an incomplete last line is left out."""
     if not path.exists():
         return []
     lines = path.read_text(encoding="utf-8").split("\n")[:-1]
@@ -160,8 +158,7 @@ def ranks_by_run(regrets: Regrets) -> dict[RunKey, NDArray[np.float64]]:
 
 
 def average_ranks(regrets: Regrets) -> dict[str, float]:
-    """Return each method's rank among all, averaged over the runs that all of them have; empty
-    without any."""
+    """Return each method's average rank over the runs that all of them have."""
     found = list(ranks_by_run(regrets).values())
     return dict(zip(regrets, np.mean(found, axis=0).tolist(), strict=True)) if found else {}
 

@@ -202,8 +202,7 @@ def _searched(pool: Pool) -> Space:
 
 
 def _of_network(network: Network, task: str) -> FrontQuestion:
-    """Return the problem of a surrogate: validation error, cross-entropy and logarithm of the run
-    time after a full training."""
+    """Return the problem of a surrogate: error, cross-entropy and log of the run time."""
     full = [float(YAHPO_EPOCHS)]
 
     def losses(configs: Sequence[Config]) -> Array:

@@ -76,8 +76,7 @@ def findings(storage: str) -> Iterator[Finding]:
 
 
 def _linear_algebra() -> Iterator[Finding]:
-    """Report the BLAS in use, its threads inside and outside decisions, and the variables that set
-    them."""
+    """Report the BLAS in use, its threads, and the variables that set them."""
     # The libraries that NumPy and SciPy load compute the models.
     import numpy.linalg  # noqa: F401
     import scipy.linalg  # noqa: F401

@@ -123,8 +123,7 @@ def run_command(  # noqa: PLR0913 - the options of a command
 
 
 def _plan(words: list[str], options: Mapping[str, object]) -> tuple[StudyPlan, str]:
-    """Read the plan from a file that options change, or from options and a command; return it with
-    the name of its source."""
+    """Read the plan from a file or from options and a command; return it with its source."""
     if len(words) == 1 and ("space" not in options or words[0].endswith(".toml")):
         return read_study_file(Path(words[0]), options), words[0]
     if "space" not in options:

@@ -410,8 +410,7 @@ def print_failures(history: "History") -> None:
 
 
 def _cause(message: str) -> str:
-    """Return the most useful line of a message: the last one that a script printed, or the first
-    line of an exception."""
+    """Return the last line that a script printed, or the first line of an exception."""
     lines = [line.strip() for line in message.splitlines() if line.strip()] or ["no message"]
     own = [line for line in lines[1:] if not line.startswith("attempt ")]
     return own[-1] if own and lines[0].startswith("the script exited") else lines[0]

@@ -106,8 +106,7 @@ def note(study: Study, form: Form) -> str:
 
 @router.post("/create")
 async def create(request: Request) -> Response:
-    """Create a study from a form or a study file that names no code; show the form again with the
-    mistakes if there are any."""
+    """Create a study from a form or a study file, or show the form with its mistakes."""
     form, shelf = dict(await _pairs(request)), shelf_of(request)
     at = form.get("at", "")
     book = shelf.book(at)
@@ -151,8 +150,7 @@ def _record(form: Form) -> dict[str, object]:
 
 @router.post("/delete")
 async def delete(request: Request) -> RedirectResponse:
-    """Delete the selected studies with their trials and checkpoints; delete none of them if one is
-    running."""
+    """Delete the selected studies with their checkpoints, or none if one is running."""
     shelf = shelf_of(request)
     doomed = given_marks(await _pairs(request))
 
@@ -189,8 +187,7 @@ def _shown(form: Form, name: str, done: str) -> RedirectResponse:
 
 
 def form_config(space: Space, form: Form) -> Config:
-    """Return the configuration in a form: numbers as text, choices by index; empty fields are left
-    out."""
+    """Return the configuration in a form; a choice is given by its index."""
     config: Config = {}
     for name in space.searched:
         text = form.get(f"params_{name}", "").strip()

@@ -80,8 +80,7 @@ class OpenStudy:
             self.study = study
 
     def wait(self, seconds: float, listed: bool) -> Study | None:
-        """Return the study, or None if it takes longer than ``seconds`` to read; raise its
-        error."""
+        """Return the study, or None if reading it takes longer; raise its error."""
         line = _LISTED if listed else _SHOWN
         with self.turn:
             new = not self._over.is_set() and line not in self._lines
@@ -165,8 +164,7 @@ class Book:
             raise
 
     def _follow(self, name: str, study: Study) -> None:
-        """Read new entries of the log; forget a study that was deleted, even if it was created
-        again."""
+        """Read what is new in the log; forget a study that was deleted."""
         try:
             _ = study.history
         except StudyError:

@@ -91,8 +91,7 @@ def _figure(study: Study, name: str, given: QueryParams) -> Figure:
 
 
 def _state(book: Book, study: Study) -> tuple[object, ...]:
-    """Return the key of a study's state; a study that was deleted and created again has another
-    key."""
+    """Return a key of the study's state; one that was created again has another key."""
     return book.storage.url, study.name, study.history.created.time, study.history.length
 
 

@@ -316,8 +316,7 @@ async def _counted(request: Request, stream: AsyncIterator[str]) -> AsyncIterato
 
 
 async def changes(request: Request, name: str) -> AsyncIterator[str]:
-    """Yield one event immediately and one per change, until the browser disconnects or the server
-    stops."""
+    """Yield an event at once and one per change, until the browser disconnects."""
     known: object = None
     while not await request.is_disconnected() and not request.app.state.closing():
         seen = await run_in_threadpool(_seen, request, name)

@@ -187,8 +187,7 @@ def guarded(send: Send) -> Send:
 
 
 def begun_session(scope: Scope, key: str, query: Mapping[str, str]) -> Response:
-    """Return the way to the same page without the token in its address, with a cookie that holds the
-    session's ``key``."""
+    """Redirect to the page without the token, and set the cookie of the session."""
     rest = urlencode({name: value for name, value in query.items() if name != "token"})
     target = "/" + scope["path"].lstrip("/\\") + (f"?{rest}" if rest else "")
     response = RedirectResponse(target, status_code=303)
@@ -224,8 +223,7 @@ def _equal(secret: str, offer: str) -> bool:
 
 
 def cookie_name(headers: Mapping[str, str]) -> str:
-    """Return the name of the cookie, which contains the port: browsers share cookies between the
-    ports of a host."""
+    """Return the cookie's name; browsers share cookies between the ports of a host."""
     try:
         port = urlsplit(f"//{headers.get('host', '')}").port or 80
     except ValueError:
@@ -318,8 +316,7 @@ class PatientProtocol(H11Protocol):
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start the timer; beyond the limit, close the connection that has been silent for
-        longest."""
+        """Start the timer; beyond the limit, close the connection silent for longest."""
         super().connection_made(cast("asyncio.Transport", transport))
         # asyncio sets it only on sockets whose protocol number is given. Without it, the body of an
         # answer waits about 40 ms for the acknowledgement of its head.
@@ -377,8 +374,7 @@ FULL_SECONDS = 60.0
 
 @asynccontextmanager
 async def quiet_when_full(_: FastAPI) -> AsyncIterator[None]:
-    """Print one line, not a traceback per connection, while this process has no file descriptor
-    left to accept connections."""
+    """Print one line, not a traceback per connection, when no file can be opened."""
     said = -math.inf
 
     def handle(loop: asyncio.AbstractEventLoop, context: dict[str, object]) -> None:
@@ -451,8 +447,7 @@ def serve(
 def patient_server(
     app: ASGIApp, certificate: Path | None = None, key: Path | None = None
 ) -> uvicorn.Server:
-    """Return a server for ``app`` that ends slow connections; with a ``certificate`` and its
-    ``key`` it speaks TLS."""
+    """Return a server for ``app`` that ends slow connections; TLS with a certificate."""
     config = uvicorn.Config(
         app,
         http=PatientProtocol,
@@ -484,8 +479,7 @@ async def _not_ready(request: Request, error: Exception) -> Response:
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    """Show an error that users can act on: a missing study, an invalid value, an unreachable
-    storage."""
+    """Show an error that users can act on, such as a missing study."""
     missing = isinstance(error, StudyError) and request.method == "GET"
     status = 404 if missing else 400 if isinstance(error, ValueError) else 503
     return message_page(request, "Not found" if missing else "Error", str(error), status)

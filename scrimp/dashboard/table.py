@@ -55,8 +55,7 @@ COLUMNS: Mapping[str, Read] = {
 
 @dataclass(frozen=True)
 class Term:
-    """One comparison: ``sign`` is <, <=, >, >=, = or !=; the last two compare with any of
-    ``values``."""
+    """One comparison with a sign; = and != compare with any of ``values``."""
 
     name: str
     sign: str
@@ -169,8 +168,7 @@ def _objection(terms: Sequence[Term], known: Mapping[str, Read]) -> str:
 
 
 def readers_of(history: History) -> dict[str, Read]:
-    """Return how to read each name from a trial; names of the study take precedence over
-    columns."""
+    """Return a reader of each name; names of the study take precedence over columns."""
     problem, front = history.problem, _front(history)
     attributes = history.derive(NamesSoFar())[1]
     metrics = dict.fromkeys([*problem.metrics, *reported_metrics(history)])
@@ -263,8 +261,7 @@ class Query:
         return {key: value for key, value in parts.items() if value}
 
     def sorted_by(self, column: str, descending: bool = False) -> dict[str, str]:
-        """Return the parameters that sort by a column, or reverse the order if it is sorted by
-        already."""
+        """Return the parameters that sort by a column, or reverse its order."""
         descending = not self.descending if column == self.sort else descending
         return self.parts(sort=column, descending=descending, page=1)
 

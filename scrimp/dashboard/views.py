@@ -217,8 +217,7 @@ def compare_rows(history: History, trials: Sequence[Trial]) -> list[CompareRow]:
 
 
 def _results(history: History, trials: Sequence[Trial]) -> list[CompareRow]:
-    """Return the rows of results: best and last value, or with several metrics the front and the
-    last value of each."""
+    """Return the rows of best and last value, or of the front and the last values."""
     problem = history.problem
     if not problem.several:
         best = tuple(trial.best for trial in trials)

@@ -166,8 +166,7 @@ class NotebookOutput:
 
 
 def check_not_shown(thing: object) -> None:
-    """Return if the running cell shows ``thing`` already; otherwise raise `NotImplementedError`,
-    which makes IPython show it."""
+    """Raise `NotImplementedError`, so that IPython shows ``thing``, unless it is shown."""
     if NotebookOutput.latest != (_cell_number(), id(thing)):
         raise NotImplementedError
 
@@ -184,8 +183,7 @@ def _shell() -> object:
 
 
 def notebook_output() -> NotebookOutput | None:
-    """Return an output if a notebook's kernel runs this code; None in a terminal, including that of
-    IPython."""
+    """Return an output if a notebook's kernel runs this code; None in a terminal."""
     if getattr(_shell(), "kernel", None) is None:
         return None
     from IPython.display import display

@@ -22,8 +22,7 @@ class Competitor(TypedDict):
 
 @dataclass(frozen=True)
 class DecisionReason:
-    """One decision about a trial: its number, the budget it granted, the data it had, and the
-    explanation in sentences."""
+    """One decision about a trial: the budget, the data it had, and the sentences."""
 
     decision: int
     title: str

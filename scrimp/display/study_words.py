@@ -84,8 +84,7 @@ def cells_words(record: StudyRecord) -> str:
 
 
 def best_words(record: StudyRecord) -> str:
-    """Describe the best value with its trial and its training, or with several metrics the size of
-    the front."""
+    """Describe the best value with its trial, or with several metrics the front."""
     best, budget = record.best, record.problem.budget
     if record.front is not None:
         return front_words(len(record.front))

@@ -173,8 +173,7 @@ def _error(trial: Trial) -> str | None:
 
 
 def fitted(table: TextTable, width: int) -> TextTable:
-    """Return the table with the columns that fit into ``width``, in order; the errors get the rest,
-    cut between words."""
+    """Return the table with the columns that fit; errors get the rest of the width."""
     widths = {
         name: max(len(name), *(len(row[place]) for row in table.rows), 1)
         for place, name in enumerate(table.columns)

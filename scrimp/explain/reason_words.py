@@ -201,8 +201,7 @@ def _question(record: DecisionRecord) -> Race | Horizon | Gain | Growth | None:
 
 
 def by_chance(record: DecisionRecord) -> bool:
-    """Return True if the score is a distance from a target in standard deviations, and therefore a
-    probability."""
+    """Return True if the score is a number of deviations, and so a probability."""
     question = _question(record)
     return isinstance(question, Horizon) and question.threshold is not None
 
@@ -215,8 +214,7 @@ def why(
     budget: float,
     infeasible: bool = False,
 ) -> str:
-    """Return the reason for a decision, as a sentence. ``infeasible``: no trial satisfied all
-    constraints yet."""
+    """Return the reason for a decision, as a sentence."""
     amount = "the whole training" if problem.budget is None else problem.budget.amount(budget)
     reason = record.reason
     if isinstance(record.grant, WholeTraining):
@@ -430,8 +428,7 @@ def _own_fit(record: DecisionRecord) -> Fit | None:
 
 
 def model_lines(record: DecisionRecord, problem: Problem) -> list[str]:
-    """Describe the fit of the model, and the parameters along which the metric changes fastest and
-    slowest."""
+    """Describe the fit, and along which parameters the metric changes fast and slowly."""
     fit = _own_fit(record)
     if fit is None:
         return []
@@ -446,8 +443,7 @@ def model_lines(record: DecisionRecord, problem: Problem) -> list[str]:
 
 
 def depends_words(record: DecisionRecord, problem: Problem) -> str:
-    """Say along which two parameters the metric changes fastest, without a full stop; empty if
-    unknown."""
+    """Say along which two parameters the metric changes fastest; empty if unknown."""
     fit = _own_fit(record)
     scales: Sequence[float | None] = () if fit is None else fit.length_scales
     theta = () if record.curves is None else record.curves.fits[0].theta

@@ -422,8 +422,7 @@ def _why_sentence(history: History, trial: Trial, moments: Sequence[Moment]) -> 
 
 
 def _only_budget(history: History, trial: Trial, budget: float) -> str:
-    """Describe the only budget of a trial, and which trials were continued instead if all of them
-    were better."""
+    """Describe the only budget of a trial, and which trials continued instead."""
     problem = history.problem
     assert problem.budget is not None
     amount = problem.budget.amount(budget)
@@ -469,8 +468,7 @@ def _loss_at(trial: Trial, budget: float) -> float | None:
 
 
 def _chance_sentence(problem: Problem, trial: Trial, moment: Moment) -> str:
-    """Explain a budget of freeze-thaw: the trial was most likely to beat the best value by a drawn
-    step."""
+    """Explain a budget of freeze-thaw: the trial was most likely to beat the best."""
     record, seen = moment.record, moment.seen
     assert problem.budget is not None and isinstance(record.reason, Modelled)
     by, score, odds = step_words(record.reason, problem), record.reason.score, by_chance(record)
@@ -540,8 +538,7 @@ def _past_shares(history: History, record: DecisionRecord) -> dict[str, float]:
 
 
 def _past_sentence(shares: Mapping[str, float], alone: bool) -> str:
-    """Describe the weights of past studies. They are rounded in the log: without being ``alone`` they
-    are never all."""
+    """Describe the weights of past studies, which the log rounds."""
     limit = 1.0 if alone else NEARLY_ALL
     total, most = (min(each, limit) for each in (sum(shares.values()), max(shares.values())))
     largest = [name for name, weight in shares.items() if min(weight, limit) == most]

@@ -49,8 +49,7 @@ class Replayed:
 def replay(
     events: Sequence[Event], past: "Callable[[History], Past | None] | None" = None
 ) -> Iterator[Replayed]:
-    """Recompute the decisions one by one, and yield the comparison of each. ``past`` reads the past
-    studies."""
+    """Recompute the decisions one by one; ``past`` reads the past studies."""
     history = History.of(events[:1])
     policy: Policy | None = None
     method: JsonObject | None = None

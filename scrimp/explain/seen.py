@@ -45,8 +45,7 @@ class Seen:
         return bool(problem.constraints) and not self.front
 
     def best_words(self, problem: Problem) -> str:
-        """Describe the best value so far, or with several metrics the size of the front; empty
-        without one."""
+        """Describe the best value so far, or the size of the front; empty without one."""
         if self.best is None:
             return f"the front had {counted(len(self.front), 'report')}" if self.front else ""
         loss, trial = self.best
@@ -82,8 +81,7 @@ def seen_by(
 
 @dataclass(frozen=True)
 class Rank:
-    """The place of a trial among the ``count`` trials that had ``reached`` its budget, and the next
-    one behind it."""
+    """The place of a trial among those that had ``reached`` its budget, and the next."""
 
     reached: float
     value: float
@@ -105,8 +103,7 @@ class Rank:
 
 
 def rank_then(problem: Problem, events: Sequence[Event], own: int, reached: float) -> Rank | None:
-    """Return the rank at ``reached``, by the first report there or beyond; None if the trial has
-    none."""
+    """Return the rank by the first report at ``reached`` or beyond; None without one."""
     points: dict[int, Observation] = {}
     for event in events:
         if isinstance(event, Reported) and event.step >= reached > 0 and event.trial not in points:

@@ -208,8 +208,7 @@ def _planned(reading: TomlReading, source: str) -> StudyPlan:
 
 
 def _question(reading: TomlReading, top: Entries) -> Entries | None:
-    """Return the arguments of `create_study` without name, storage and plugins; None if mistakes
-    prevent it."""
+    """Return the arguments of `create_study` about the question; None after mistakes."""
     space = _space(reading, top.get("space"))
     with reading.blamed_on("name"):
         if "name" in top:
@@ -230,8 +229,7 @@ def _question(reading: TomlReading, top: Entries) -> Entries | None:
 
 
 def _plugins(reading: TomlReading, names: list[str]) -> None:
-    """Import the plugins before anything they register is looked up; modules in the file's folder
-    are found too."""
+    """Import the plugins before names are looked up, also from the file's folder."""
     if names:
         _find_modules_in(reading.folder)
     with reading.blamed_on("plugins"):
@@ -276,8 +274,7 @@ def _budget(reading: TomlReading, entries: Entries | None) -> Budget | None:
 
 
 def _constraints(reading: TomlReading, record: Mapping[str, object]) -> dict[str, Constraint]:
-    """Read constraints such as ``memory_gb = {at_most = 16}`` and ``share = {equals = 0.5,
-    tolerance = 0.01}``."""
+    """Read constraints such as ``memory_gb = {at_most = 16}``."""
     right: dict[str, Constraint] = {}
     for name, rule in record.items():
         with reading.blamed_on("constraints", name):

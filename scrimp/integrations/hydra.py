@@ -178,8 +178,7 @@ def _tell(study: Study, trial: Trial, outcome: JobReturn) -> Exception | None:
 
 
 def searched(texts: Sequence[str]) -> tuple[dict[str, Parameter], list[str]]:
-    """Return the parameters that the overrides sweep over, and the overrides that fix a value; of
-    two for one key the later counts."""
+    """Return the parameters swept over, and the overrides that fix a value."""
     parameters: dict[str, Parameter] = {}
     fixed: dict[str, str] = {}
     for text in texts:

@@ -126,8 +126,7 @@ def main() -> None:
 
 
 def _end_with_parent(grace: float) -> None:
-    """Wait until the parent is gone; then end the process within ``grace`` seconds. What its trials
-    run ends with it."""
+    """Wait until the parent is gone, then end the process and its trials."""
     while os.read(0, 64):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

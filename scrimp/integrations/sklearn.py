@@ -553,8 +553,7 @@ class ScrimpSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     @staticmethod
     def _select_best_index(refit: object, refit_metric: str, results: Results) -> int:
-        """Return the best row; with a resource, among those with the most of it, because scores with
-        less are not comparable."""
+        """Return the best row, among those with the most of a resource."""
         if callable(refit) or "n_resources" not in results:
             return int(BaseSearchCV._select_best_index(refit, refit_metric, results))
         scores = np.nan_to_num(results[f"mean_test_{refit_metric}"], nan=-np.inf)

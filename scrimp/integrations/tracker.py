@@ -84,8 +84,7 @@ class Follower:
     """The study as the tracker shows it; None before the first `catch_up`."""
 
     def catch_up(self) -> int:
-        """Pass on all new events; return their number. `StorageError` if the tracker fails; the
-        next call starts at its cursor."""
+        """Pass on all new events; return their number. A call after an error resumes."""
         passed = 0
         try:
             history = self.history or self._begin()
@@ -199,8 +198,7 @@ def tracking(
     every: float = 2.0,
     patience: float = 30.0,
 ) -> Iterator[None]:
-    """Show a study while the block runs; at its end the tracker has ``patience`` seconds to show the
-    rest."""
+    """Show a study while the block runs, and for ``patience`` seconds after it."""
     # Raises here for an unknown study.
     storage_at(storage).open(study)
     ending, complete = threading.Event(), threading.Event()
@@ -242,8 +240,7 @@ def finite_metrics(point: Observation) -> dict[str, float]:
 
 
 def step_number(trial: Trial, point: Observation) -> int:
-    """Return the step as an integer, as trackers count; the place in the curve if the trial's steps
-    are not whole numbers."""
+    """Return the step, or the place in the curve if steps are not whole numbers."""
     whole = all(observation.step == int(observation.step) for observation in trial.curve)
     return int(point.step) if whole else len(trial.curve)
 

@@ -357,8 +357,7 @@ def check_metric(history: History, metric: str | None) -> str:
 
 
 def add_limits(picture: Figure, rule: Constraint | None, **where: int) -> list[float]:
-    """Draw the limits of a metric's constraint as dashed lines and return them: none, one, or two
-    for an `Equals`."""
+    """Draw the limits of a metric's constraint as dashed lines, and return them."""
     limits: list[float] = []
     if isinstance(rule, AtMost | AtLeast):
         limits = [rule.limit]

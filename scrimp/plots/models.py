@@ -114,8 +114,7 @@ def _as_it_was(history: History, iteration: int | None) -> tuple[History, Trial 
 
 
 def _slice(history: History, parameter: str, metric: str) -> tuple[list[Scalar], np.ndarray]:
-    """Return values of the parameter, and the rows (n, d) through the configuration with the best
-    value of the metric."""
+    """Return values of the parameter, and the rows (n, d) through the best configuration."""
     problem, space = history.problem, history.problem.space
     encoding, sign = encoding_of(space), style.metric_sign(problem, metric)
     known = style.fitting_trials(history, style.with_value(history, metric))

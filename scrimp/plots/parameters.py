@@ -420,8 +420,7 @@ def _places(encoding: Encoding, space: Space, rng: np.random.Generator) -> list[
 
 
 def bins_of(column: Array) -> NDArray[np.intp]:
-    """Return the bin of each value (m,) of a column: its own if there are few, else one of `HISTOGRAM_BINS`
-    quantiles."""
+    """Return the bin of each value (m,): its own if they are few, else a quantile."""
     values, place = np.unique(column, return_inverse=True)
     if len(values) <= HISTOGRAM_BINS:
         return np.asarray(place, dtype=np.intp)

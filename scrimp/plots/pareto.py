@@ -115,8 +115,7 @@ def _dots(history: History, name: str, pairs: Sequence[Pair], across: str, up: s
 
 
 def _hover(history: History, best: Sequence[Pair], trial: Trial, point: Observation) -> str:
-    """Return a hover text: the trial, its metrics, its configuration and up to three trials that
-    dominate it."""
+    """Return a hover text, with up to three trials that dominate the report."""
     problem, own = history.problem, point.counted
     values = style.config_lines({name: point.metrics.get(name) for name in problem.metrics})
     above = dict.fromkeys(

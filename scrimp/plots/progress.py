@@ -191,8 +191,7 @@ def _dots(
 
 
 def _failures(history: History, over: Over) -> Scatter | None:
-    """Return crosses along the bottom where trials failed; None if there are none, and over budget,
-    where failures have no place."""
+    """Return crosses where trials failed; None over budget, where they have no place."""
     failed = [trial for trial in history.with_status("failed") if trial.value is None]
     if not failed or over == "budget":
         return None
@@ -292,8 +291,7 @@ BAND_FLOOR_SHARE = 0.1
 
 
 class RegretCurve(NamedTuple):
-    """The mean regret of a method at places of the axis, and the ends of its band; ``of`` says what
-    the band shows."""
+    """The mean regret of a method with a band; ``of`` says what the band shows."""
 
     places: list[float]
     mean: list[float]

@@ -72,8 +72,7 @@ def courses(history: History) -> list[Course]:
 
 
 def at_bounds(parameter: Parameter, values: Sequence[Scalar]) -> tuple[float, float] | None:
-    """Return the share of values at either bound, and the share uniform draws would have; None for
-    parameters without bounds."""
+    """Return the share of values at the bounds, and that of uniform draws; or None."""
     grid = parameter.grid
     if isinstance(parameter, Categorical) or not values or (grid is not None and len(grid) < 3):
         return None
@@ -287,8 +286,7 @@ def timeline(study: Study) -> Figure:
 
 
 def stretches(history: History) -> list[Stretch]:
-    """Return every grant with the time its trial paused, ended or was lost (or now), in seconds since
-    the study began."""
+    """Return every grant until its trial paused, ended or was lost (or now)."""
     began, full = history.created.time, history.problem.full_budget
     open_: dict[int, BudgetGranted] = {}
 

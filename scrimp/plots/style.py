@@ -415,8 +415,7 @@ def check_parameters(
 
 
 def with_value(history: History, metric: str | None = None) -> list[Trial]:
-    """Return the trials with a finite value of a metric (default: the first); raise `StudyError` if
-    there is none."""
+    """Return the trials with a finite value of a metric; `StudyError` without any."""
     problem, metric = history.problem, metric or history.problem.metric
     found = [t for t in history.trials if last_value(problem, t, metric) is not None]
     if not found:
@@ -538,8 +537,7 @@ def line_colours(history: History, chosen: Sequence[Trial]) -> dict[int, str]:
 
 
 def chosen_trials(history: History, trials: Sequence[int] | None, most: int) -> list[Trial]:
-    """Return the named trials, or half of ``most`` the best and half the newest; worst first, so that
-    the best are drawn on top."""
+    """Return the named trials, or half the best and half the newest, worst first."""
     place = trial_ranks(history)
     if trials is not None:
         count = len(history.trials)

@@ -85,8 +85,7 @@ class Buckets:
 
 @dataclass(frozen=True)
 class Gate:
-    """ASGI middleware that lets requests with a token through: to ``api``, or to the pages that
-    ``pages`` returns for the token."""
+    """ASGI middleware that lets requests with a token through, to ``api`` or to pages."""
 
     api: ASGIApp
     pages: Callable[[Token], ASGIApp]

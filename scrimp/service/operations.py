@@ -55,8 +55,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation: ``act`` is a function of the call and of ``asked``; it returns ``answer``.
-    ``waits``: it is a coroutine."""
+    """One operation: ``act``, a coroutine if it ``waits``, answers what is ``asked``."""
 
     path: str
     role: Role

@@ -80,8 +80,7 @@ class Turn:
     holder: str = ""
 
     async def take(self) -> str:
-        """Wait for the turn; return its ticket, or an empty text when another client keeps it for
-        too long."""
+        """Wait for the turn; return its ticket, empty when it takes too long."""
         try:
             async with asyncio.timeout(MAX_TURN_SECONDS):
                 await self.free.acquire()
@@ -225,8 +224,7 @@ def check_times(events: Sequence[Event]) -> None:
 
 
 class ServedLogs:
-    """The logs of all studies. Each study keeps to one of ``storages``, which are connections to
-    the same place."""
+    """The logs of all studies; each keeps to one of ``storages``, all to one place."""
 
     def __init__(self, storages: Sequence[Storage]) -> None:
         self._storages = storages
@@ -304,8 +302,7 @@ class ServedLogs:
 
 
 class ScopedStorage(Storage):
-    """The studies of a storage whose names begin with ``prefix``, for which a token counts; others do
-    not exist in it."""
+    """The studies whose names begin with ``prefix``; others do not exist in it."""
 
     def __init__(self, inner: Storage, prefix: str) -> None:
         self.url, self.path = inner.url, inner.path

@@ -66,8 +66,7 @@ class Token(msgspec.Struct, frozen=True):
 
 
 def default_path() -> Path:
-    """Return the file of this user's tokens: the variable SCRIMP_TOKENS, else one in the folder for
-    settings."""
+    """Return SCRIMP_TOKENS, else the file in this user's folder for settings."""
     given = os.environ.get(VARIABLE)
     settings = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
     return Path(given or f"{settings}/scrimp/tokens.json").expanduser().absolute()
