@@ -41,7 +41,6 @@ CUT = "cut"
 """Key of the note of a table whose curves are shorter than some runs of its source."""
 
 SURROGATE_CONFIGS = 1_000
-"""Number of configurations in the table of a surrogate."""
 
 
 def convert(kind: str, source: Path, target: Path) -> str:

@@ -255,8 +255,6 @@ Rows = NDArray[np.intp]
 
 MAX_COMPONENTS = 8
 MIN_VARIANCE_FRACTION = 1e-3
-"""Minimum fraction of the variance that a component must explain."""
-
 MAX_FITTED_ROWS = 400
 """Rows that the hyperparameters of a Gaussian process are fitted to; its weights use all rows."""
 

@@ -61,7 +61,6 @@ SPACE = Space(
     final_lr_frac=Float(0.0, 0.2),
     window_pattern=Categorical(["LLLL", "LSSL", "SLSL", "SSLL", "SSSL", "SSSS"]),
 )
-"""The ranges of the recorded trials."""
 
 DEFAULTS: Config = {
     "depth": 8,
@@ -82,11 +81,7 @@ DEFAULTS: Config = {
 """The first trial of every recorded run."""
 
 SHARES_OF_TIME = (0.05, 0.1, 0.25, 0.5, 1.0)
-"""Shares of the time at which the best loss is reported."""
-
 TREES_PER_FOREST = 200
-"""Trees of each forest; convention."""
-
 Array = NDArray[np.float64]
 
 

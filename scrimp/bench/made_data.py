@@ -158,7 +158,6 @@ CLASSIFICATION: Mapping[str, Callable[[], Pair]] = {
         n_features=10, n_informative=6, n_classes=4, n_clusters_per_class=2
     ),
 }
-"""Tasks with classes, by name."""
 
 REGRESSION: Mapping[str, Callable[[], Pair]] = {
     "diabetes": partial(_carried, "diabetes"),
@@ -174,7 +173,6 @@ REGRESSION: Mapping[str, Callable[[], Pair]] = {
     "tumour-texture": _column("breast_cancer", 1),
     "petal-width": _column("iris", 3),
 }
-"""Tasks with numbers, by name."""
 
 
 def split(name: str, rows: int, seed: int) -> Split:

@@ -111,7 +111,6 @@ TASKS = ("digits", "digits-noisy-labels", "breast-cancer", "hastie", "classifica
 CURVE_EPOCHS = 27
 TRAINING_ROWS = 600
 MIN_PROBABILITY = 1e-7
-"""Lower bound of predicted probabilities."""
 
 
 def table_work(maker: str, table: str, settings: MakingSettings) -> list[Cell]:

@@ -46,7 +46,6 @@ SUITES: dict[str, str] = {
     "make-transfer": "scrimp.bench.making:run_transfer_work",
     "make-checkpoints": "scrimp.bench.making:run_checkpoint_work",
 }
-"""The function that runs a cell of each suite, as "module:function"."""
 
 SMALL_SPACE = Space(x=Int(1, 9))
 """A space that every method can search."""

@@ -59,8 +59,6 @@ IMPROVEMENT_ROUNDS = 12
 for the front that replaces the true one."""
 
 YAHPO_EPOCHS = 51
-"""A full training of the surrogate of LCBench."""
-
 MAX_FRONT_POINTS = 400
 """Number of points for the hypervolume of a true front of three objectives or more."""
 
@@ -261,7 +259,6 @@ def weights_of(space: Space, configs: Sequence[Config]) -> Array | None:
 
 
 RANKED_TRIALS = (30, 60, 100)
-"""Numbers of trials at which methods are ranked."""
 
 
 def trade_off_summary(records: Sequence[Run]) -> Summary:

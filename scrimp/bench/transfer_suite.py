@@ -49,13 +49,9 @@ from scrimp.transfer.past import Past
 from scrimp.transfer.source_study import SourceStudy, Unusable, source_study
 
 MEASURED_TRIALS = (1, 2, 3, 5, 10, 15, 20, 30, 50)
-"""Numbers of evaluations at which regret is measured."""
-
 SOURCES = ("full", "traces", "shuffled", "inverted")
 
 TRACE_TRIALS = 50
-"""Evaluations in a trace."""
-
 Array = NDArray[np.float64]
 
 DESIGN_CONFIGS = 2048

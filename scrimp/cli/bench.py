@@ -391,7 +391,6 @@ _METHODS_TO_TRY = {
     "transfer": "auto,gp,rgpe,tst-r",
     "checkpoints": "kg,ei,stride,last",
 }
-"""Methods of the command that `scrimp bench make` prints at its end."""
 
 
 @bench_app.command("make")

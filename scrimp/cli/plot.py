@@ -32,8 +32,6 @@ IMAGES = ("png", "svg", "pdf", "webp")
 SEVERAL_STUDIES = ("compare", "edf", "attainment")
 
 MAX_DRAWING_SECONDS = 60.0
-"""Time for one attempt to draw a picture."""
-
 DRAWING_ATTEMPTS = 2
 
 DRAW = """

@@ -34,16 +34,10 @@ from scrimp.storage.store import Storage
 from scrimp.study.studies import DEFAULT_URL, create_study, storage_at
 
 WRITE_VARIABLE = "SCRIMP_DASHBOARD_TOKEN"
-"""The environment variable with the token for reading and changing studies."""
-
 READ_VARIABLE = "SCRIMP_DASHBOARD_READ_TOKEN"
-"""The environment variable with the token for reading alone."""
-
 MIN_TOKEN_CHARACTERS = 16
 
 MAX_TOKEN_FILE_BYTES = 10_000
-"""Bytes of a token file that are read."""
-
 REMEDY = "make one with `openssl rand -hex 24`, or give none to have one generated and printed"
 
 

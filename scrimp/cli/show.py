@@ -353,7 +353,6 @@ def verdict_command(
 
 
 TRIALS_ON_A_TERMINAL = 20
-"""Number of trials that a terminal lists unless --top is given."""
 
 COLOURS = {
     "failed": "red",

@@ -166,8 +166,6 @@ WITH_LOG, WITH_METRIC, WITH_OVER = (
 trials, time or budget."""
 
 MIN_VALUES_TO_DRAW_MODEL = 4
-"""Minimum number of values to draw a model of the parameters."""
-
 MIN_VALUES_FOR_IMPORTANCE = 36
 """Minimum number of values to draw shares of the variance, which few trials do not determine."""
 

@@ -284,11 +284,7 @@ def delete_page(request: Request) -> HTMLResponse:
 
 
 POLL_SECONDS = 1.0
-"""Time between checks for changes."""
-
 MAX_STREAMS = 200
-"""Maximum number of pages with live updates."""
-
 MAX_FOLLOWED_STUDIES = 50
 """Maximum length of a list whose studies are followed. Of a longer one only the names are, and which
 logs were read."""

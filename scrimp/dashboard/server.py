@@ -50,7 +50,6 @@ from scrimp.storage.store import Storage
 MAX_BODY_BYTES = 100_000
 
 BODY_SECONDS = 10.0
-"""Time limit for receiving a request body."""
 
 POLICY = "; ".join(
     (

@@ -185,7 +185,6 @@ def field_of(study: Study, name: str) -> dict[str, object]:
 
 
 MAX_COMPARED_TRIALS = 20
-"""Maximum number of trials compared side by side."""
 
 
 @dataclass(frozen=True)
@@ -249,7 +248,6 @@ def _last(trials: Sequence[Trial], name: str) -> tuple[float | None, ...]:
 
 
 SPARKLINE_SIZE = (96, 22)
-"""Width and height of a sparkline, in pixels."""
 
 
 def svg_sparkline(history: History) -> str:

@@ -32,8 +32,6 @@ from scrimp.study_log.study_so_far import BEST_PATH
 BOX = "border:1px solid rgba(128,128,128,.35);border-radius:6px;padding:10px 14px;max-width:860px;font-size:13px"
 
 MAX_TRIALS_LISTED = 5
-"""Best trials that the card lists."""
-
 PATH_WIDTH, PATH_HEIGHT = 260, 52
 """Size of the drawn path of the best value, in pixels."""
 

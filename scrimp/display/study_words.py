@@ -19,7 +19,6 @@ from scrimp.study_log.record import StudyRecord
 from scrimp.study_log.trial import Trial
 
 MAX_RUNNING_TRIALS_SHOWN = 8
-"""Running trials that a display lists."""
 
 
 def summary_line(record: StudyRecord) -> str:
@@ -37,7 +36,6 @@ def summary_line(record: StudyRecord) -> str:
 
 
 MAX_ADVISERS_SHOWN = 20
-"""Advisers in a list; those with the most trials."""
 
 
 def adviser_lines(advisers: Sequence[AdviserRecord]) -> list[str]:

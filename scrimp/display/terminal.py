@@ -37,8 +37,6 @@ if TYPE_CHECKING:  # loading it takes a while
 
 
 LABEL_COLUMNS = 9
-"""Width of the labels on the left."""
-
 MAX_SPARKLINE_COLUMNS, MIN_SPARKLINE_COLUMNS = 40, 6
 """Width of the sparkline; with less room there is none."""
 

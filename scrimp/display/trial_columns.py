@@ -17,10 +17,7 @@ from scrimp.study_log.standings import standings
 from scrimp.study_log.trial import STATUSES, Trial
 
 COLUMN_GAP = 2
-"""Spaces between two columns."""
-
 MIN_ERROR_COLUMNS = 20
-"""Width that is kept for the column of errors."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,6 @@ from scrimp.study_log.history import History
 from scrimp.study_log.trial import Trial
 
 MAX_TASKS_LISTED = 4
-"""Tasks that a sentence on the questions of a round lists."""
 
 
 def part_lines(history: History, trial: Trial) -> list[str]:

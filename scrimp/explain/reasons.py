@@ -72,8 +72,6 @@ from scrimp.study_log.record import StudyRecord
 from scrimp.study_log.trial import Trial
 
 MAX_RANKS_SHOWN = 6
-"""Ranks over time that the summary lists."""
-
 NEARLY_ALL = 0.9999
 """The largest weight that is not the whole, as records round it."""
 

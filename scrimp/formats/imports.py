@@ -66,8 +66,6 @@ from scrimp.study_log.problem import Direction, Problem
 from scrimp.study_log.trial import Status
 
 MAX_MAPPING_CHARACTERS = 100_000
-"""Maximum length of a cell with a mapping."""
-
 TRACKER_COLUMNS = ("_wandb", "_step", "_runtime", "_timestamp")
 
 

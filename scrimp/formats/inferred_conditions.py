@@ -29,8 +29,6 @@ When = Mapping[str, tuple[Scalar, ...]]
 """A condition: the values of each parent; empty if the parameter always exists."""
 
 MAX_PARENTS = 3
-"""Maximum number of parents of an inferred condition."""
-
 MAX_SIZE_RATIO = 10
 """Maximum ratio of the numbers of values of two explanations that are compared."""
 

@@ -49,8 +49,6 @@ OPTIONAL_TABLE = "study_system_attributes"
 """A table that older versions of Optuna lack."""
 
 MAX_CELL_BYTES = 10_000_000
-"""Maximum size of one cell."""
-
 Row = tuple[Any, ...]
 Tables = Mapping[str, Sequence[Row]]
 """Rows by table, with the columns of `COLUMNS`."""
@@ -258,8 +256,6 @@ def _curves(groups: Groups, numbers: Sequence[int]) -> dict[int, dict[float, flo
 
 
 MAX_CONNECT_SECONDS = 10
-"""The time after which a server that does not answer is given up."""
-
 DIRECTIONS = ("NOT_SET", "MINIMIZE", "MAXIMIZE")
 STATES = ("RUNNING", "COMPLETE", "PRUNED", "FAIL", "WAITING")
 

@@ -22,7 +22,6 @@ STATES = "scrimp_states"
 """The parameter that passes the folder of a trial's states to a fit."""
 
 CUMULATIVE = {"n_estimators"}
-"""Parameters that include what earlier fits did."""
 
 
 def warm_started(estimator: BaseEstimator, resource: str) -> bool:

@@ -429,7 +429,6 @@ class ScrimpSearch(Searcher):  # type: ignore[misc]
 
 
 PENDING, PAUSED = "PENDING", "PAUSED"
-"""Statuses of Ray's trials."""
 
 _ANSWERS: dict[Verdict, str] = {
     "continue": TrialScheduler.CONTINUE,

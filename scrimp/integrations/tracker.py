@@ -36,10 +36,7 @@ from scrimp.study_log.trial import Observation, Trial
 logger = logging.getLogger("scrimp")
 
 EVENTS_PER_BATCH = 500
-"""Number of events shown at a time."""
-
 MAX_RETRY_SECONDS = 60.0
-"""Maximum time between attempts of a tracker that fails."""
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,6 @@ class ScriptTrial:
 
 
 RunningTrial: TypeAlias = LiveTrial | ScriptTrial
-"""The trial of an objective, or of a script."""
 
 
 @dataclass

@@ -278,7 +278,6 @@ MAX_METRIC_LINES = 24
 
 MAX_METRIC_DOTS = 1000
 MAX_METRICS = 12
-"""Panels shown at most."""
 
 
 def metrics(

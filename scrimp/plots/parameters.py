@@ -37,8 +37,6 @@ from scrimp.threads import one_thread
 MAX_SLICE_DOTS = 1000
 
 MAX_PANELS = 8
-"""Panels shown by default: the first parameters."""
-
 BEST_MARK = {"color": style.ACCENT, "symbol": "star", "size": 11}
 _BAR_PLACE = {"lenmode": "pixels", "len": 230, "y": 1, "yanchor": "top"}
 TRIAL_COLOURS = {
@@ -224,8 +222,6 @@ def _surface(
 
 
 MAX_LINES = 1000
-"""Lines shown at most."""
-
 ABSENT = "n/a"
 
 

@@ -236,7 +236,6 @@ def _steps(surface: Array, name: str, color: str, width: int, dash: str) -> Scat
 
 
 MAX_DOMINATED_LINES = 1000
-"""Lines of dominated trials shown at most."""
 
 
 def trade_offs(study: Study) -> Figure:

@@ -284,8 +284,6 @@ AXES = {
 }
 
 BAND_QUANTILES = (0.1, 0.9)
-"""Quantiles over seeds between which a band lies."""
-
 BAND_FLOOR_SHARE = 0.1
 """Lower end of a band on a logarithmic axis, as a share of its mean: it must not reach 0."""
 

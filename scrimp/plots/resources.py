@@ -38,7 +38,6 @@ MAX_SINGLE_VALUES = 12
 """Values of a parameter up to which each gets its own bar."""
 
 MAX_PARAMETERS = 12
-"""Panels of parameters shown at most."""
 
 
 @dataclass(frozen=True)
@@ -330,8 +329,6 @@ def _lanes(found: Iterable[Stretch]) -> list[tuple[str, Stretch]]:
 
 
 THIS_STUDY = "this study"
-"""The name of the study itself among recorded weights."""
-
 MAX_SOURCE_COLOURS = 7
 """Past studies with a colour of their own: those with most weight."""
 

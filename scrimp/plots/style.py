@@ -494,7 +494,6 @@ def value_axis(
 
 
 MAX_OWN_COLOURS = 7
-"""Up to this many lines get a colour each."""
 
 
 def trial_ranks(history: History) -> dict[int, float]:

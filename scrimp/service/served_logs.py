@@ -52,8 +52,6 @@ MAX_TURN_SECONDS = 5.0
 """The time that a client may keep others waiting for its decision."""
 
 END_OF_LOG = 2**62
-"""A position after the end of every log."""
-
 MAX_LEASE_SECONDS = 86_400.0
 LATEST_TIME = 1e11
 """The latest date of an event, in seconds since 1970."""
