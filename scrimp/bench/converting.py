@@ -19,7 +19,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scrimp.bench.curve_tasks import TRAINED_EPOCHS, NetworkCurves
 from scrimp.bench.tables import Table, config_rows, space_of_table, write_table
@@ -31,8 +30,7 @@ from scrimp.json_values import Config, Json
 from scrimp.space.designs import sobol_design
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
-
-Array = NDArray[np.float64]
+from scrimp.surrogates.surrogate import Array
 
 Runs = dict[str, list[tuple[Config, Array, Array | None]]]
 """By task: configuration, values (L,), and elapsed seconds (L,) where they are known."""

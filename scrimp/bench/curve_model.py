@@ -36,9 +36,8 @@ from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Space
 from scrimp.surrogates.exact_gp import ExactGP, fitted_gp
 from scrimp.surrogates.forest import grow_forest
-from scrimp.surrogates.surrogate import Data
+from scrimp.surrogates.surrogate import Array, Data
 
-Array = NDArray[np.float64]
 Function = Callable[[Array], Array]
 """From rows (m, d) of the unit cube to numbers (m,)."""
 

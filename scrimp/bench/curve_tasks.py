@@ -44,8 +44,7 @@ from scrimp.json_values import Config
 from scrimp.space.space import Pool, Space
 from scrimp.study_log.problem import Budget
 from scrimp.surrogates.forest import Forest
-
-Array = NDArray[np.float64]
+from scrimp.surrogates.surrogate import Array
 
 DESIGN_CONFIGS = 2_048
 """Number of Sobol configurations that represent a continuous space."""

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scrimp.bench.made_data import need_sklearn
 from scrimp.bench.results import (
@@ -41,6 +40,7 @@ from scrimp.json_values import Config, Json
 from scrimp.space.parameter import Categorical, Float, Int, Ordinal
 from scrimp.space.space import Space
 from scrimp.study_log.problem import Problem
+from scrimp.surrogates.surrogate import Array
 
 if TYPE_CHECKING:
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -82,7 +82,6 @@ DEFAULTS: Config = {
 
 SHARES_OF_TIME = (0.05, 0.1, 0.25, 0.5, 1.0)
 TREES_PER_FOREST = 200
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

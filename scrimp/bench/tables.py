@@ -35,8 +35,7 @@ from scrimp.json_values import Config, Json, Scalar
 from scrimp.space.parameter import Categorical, Float, Int, Ordinal, parameter_from_json
 from scrimp.space.parameter_contract import Parameter
 from scrimp.space.space import Pool, Space
-
-Array = NDArray[np.float64]
+from scrimp.surrogates.surrogate import Array
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scrimp.bench.converting import hpob_table, is_hpob
 from scrimp.bench.regret_suite import chosen_tasks
@@ -45,6 +44,7 @@ from scrimp.study.studies import beginning, create_study, storage_at
 from scrimp.study.study import Study
 from scrimp.study_log.problem import Problem
 from scrimp.surrogates.forest import grow_forest
+from scrimp.surrogates.surrogate import Array
 from scrimp.transfer.past import Past
 from scrimp.transfer.source_study import SourceStudy, Unusable, source_study
 
@@ -52,7 +52,6 @@ MEASURED_TRIALS = (1, 2, 3, 5, 10, 15, 20, 30, 50)
 SOURCES = ("full", "traces", "shuffled", "inverted")
 
 TRACE_TRIALS = 50
-Array = NDArray[np.float64]
 
 DESIGN_CONFIGS = 2048
 LAST_EPOCH = (51.0,)

@@ -9,7 +9,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from plotly.graph_objects import Figure, Scatter
 
 from scrimp.errors import ScrimpError, StudyError
@@ -22,8 +21,6 @@ from scrimp.study_log.fold import Fold
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Problem
 from scrimp.study_log.trial import STATUSES, Trial
-
-Array = NDArray[np.float64]
 
 MAX_CURVES = 60
 """Curves shown by default: half of them of the best trials, half of the newest."""

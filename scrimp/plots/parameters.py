@@ -32,6 +32,7 @@ from scrimp.space.space import Pool, Space
 from scrimp.study.study import Study
 from scrimp.study_log.history import History
 from scrimp.study_log.trial import Trial
+from scrimp.surrogates.surrogate import Array
 from scrimp.threads import one_thread
 
 MAX_SLICE_DOTS = 1000
@@ -330,8 +331,6 @@ def _tick_values(parameter: Float | Int) -> list[float]:
             between = [float(round(value)) for value in between]
     return sorted({low, *between, high})
 
-
-Array = NDArray[np.float64]
 
 SAMPLED_PLACES = 1024
 BOOTSTRAP_SAMPLES = 32
