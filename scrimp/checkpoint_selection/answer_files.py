@@ -191,9 +191,7 @@ def _plain_rows(records: Iterable[Mapping[str, Json]], path: Path) -> Iterator[R
         try:
             known = float(str(score))
         except ValueError:
-            raise TableError(
-                f"{path}, answer {number}: the score {score!r} is not a number"
-            ) from None
+            raise TableError(f"{path}, answer {number}: score {score!r} is not a number") from None
         yield str(checkpoint), str(task), int(text) if text.isdigit() else text, known
 
 

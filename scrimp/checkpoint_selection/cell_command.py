@@ -48,8 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _measured(options: argparse.Namespace, words: list[str]) -> Score | None:
-    """Run the command once and return its score, or None if it reported by itself; raise
-    `TableError` if there is no score."""
+    """Run the command once; return its score, or None if it reported by itself."""
     last, reported = "", False
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, errors="replace") as process:
         assert process.stdout is not None

@@ -74,8 +74,7 @@ def stop_reason(
     check: LossCheck | None,
     earlier: Sequence[LossCheck] = (),
 ) -> str | None:
-    """Return why to stop now, or None. ``check`` is the present check of the loss, None if the
-    method states no loss."""
+    """Return why to stop now, or None; ``check`` is None if the method states no loss."""
     tried = int((table.seen | table.failed).sum())
     if tried == table.scores.size:
         return "every cell has been measured"
@@ -117,8 +116,7 @@ def empty_table(
 
 
 def score_table(history: History) -> ScoreTable:
-    """Return the scores so far, the latest of each cell; a score beyond `LARGEST_SCORE` counts as
-    failed."""
+    """Return the latest score of each cell; one beyond `LARGEST_SCORE` counts as failed."""
     table = empty_table(*cells_of_space(history.problem.space), recorded_settings(history))
     if is_race(history):
         return table.with_scores(question_scores(history), replacing=True)

@@ -116,11 +116,8 @@ def choose_knowledge_gradient(
 
 
 def _best_cell(means: RowMeans, candidates: Mask) -> tuple[Cell, float]:
-    """Return the cell with the largest knowledge gradient per unit cost.
-
-    All cells are screened, in a large grid on the likeliest rows only; the shortlist is valued
-    exactly on all contenders.
-    """
+    """Return the cell with the largest knowledge gradient per unit cost. All cells are screened, in
+    a large grid on the likeliest rows only; the shortlist is valued exactly on all contenders."""
     contenders, costs = means.contenders, means.table.costs
     rows, columns, slopes = means.screen(candidates)
     kept = shortlist(means.measured[means.posterior.screening_rows], slopes, costs[columns])
@@ -297,31 +294,25 @@ def find_method(name: str, settings: JsonObject | None = None) -> SelectionMetho
     method = METHODS["kg" if name == "auto" else name]
     if not settings:
         return method
-    given, model = {**settings}, method.model
-    icm = isinstance(model, Coregional)
-    has = dict.fromkeys(ICM_SETTINGS, icm) | {
-        "coordinate": model is not None,
-        "opens": method.opens,
-    }
-    valid = [key for key in SETTINGS if has[key]]
+    given: dict[str, Any] = {**settings}
+    model = method.model
+    icm = ICM_SETTINGS if isinstance(model, Coregional) else ()
+    valid = [*["coordinate"] * (model is not None), *icm, *["opens"] * bool(method.opens)]
     if given.get("published") is True and method.name in PUBLISHED:
         del given["published"]
         given = {**PUBLISHED[method.name], **given}
-    for key in given:
+    for key, value in given.items():
         if key not in valid:
             raise MethodError(
                 f"method {method.name!r} has no setting {key!r} for checkpoints; its settings:"
                 f" {', '.join(valid) or 'none'}"
             )
-    for key, value in given.items():
         allowed, rule = SETTINGS[key]
         if not allowed(value):
             raise MethodError(f"{key} is {value!r}; it must be {rule}")
     if isinstance(model, Coregional):
-        own: dict[str, Any] = {key: given.pop(key) for key in ICM_SETTINGS if key in given}
-        model = replace(model, **own)
-    others: dict[str, Any] = {**given}
-    return replace(method, model=model, **others)
+        model = replace(model, **{key: given.pop(key) for key in icm if key in given})
+    return replace(method, model=model, **given)
 
 
 def positions(table: ScoreTable, coordinate: str, between: Array | None = None) -> Array:

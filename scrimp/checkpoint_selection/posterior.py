@@ -27,6 +27,7 @@ from scrimp.checkpoint_selection.row_means import RowMeans
 from scrimp.checkpoint_selection.score_table import Checkpoint, Mask
 from scrimp.errors import StudyError
 from scrimp.json_values import Json
+from scrimp.study.predict import data_frame
 from scrimp.surrogates.surrogate import Array, numbers_at, object_at
 
 if TYPE_CHECKING:
@@ -82,8 +83,7 @@ class TablePosterior:
 
     @property
     def noise(self) -> Array:
-        """The learned standard deviation of scores about the function, per task (J,), without their
-        sampling error."""
+        """The learned standard deviation of scores about the function, per task (J,)."""
         return np.sqrt(self.means.fitted.noise)
 
     @property
@@ -115,8 +115,7 @@ class TablePosterior:
         return np.asarray(covariance * units * units[column])
 
     def predict(self, steps: Sequence[float]) -> StepPrediction:
-        """Predict the noise-free function at ``steps`` (S,) between the checkpoints, as at further
-        checkpoints there."""
+        """Predict the noise-free function at ``steps`` (S,) between the checkpoints."""
         table, fitted = self.means.table, self.means.fitted
         at = np.asarray(steps, dtype=np.float64)
         if table.steps is None:
@@ -157,8 +156,7 @@ class TablePosterior:
         ]
 
     def averages(self) -> list[dict[str, Json]]:
-        """Return one record per checkpoint: checkpoint, average_mean, average_std, smooth_average,
-        measured (cells)."""
+        """Return a record per checkpoint, with the number of measured cells."""
         names = ("average_mean", "average_std", "smooth_average")
         return [
             {
@@ -171,13 +169,7 @@ class TablePosterior:
 
     def dataframe(self, *, averages: bool = False) -> "pandas.DataFrame":
         """Return the records as a pandas data frame: of all cells, or of the averages."""
-        try:
-            import pandas
-        except ImportError:
-            raise StudyError(
-                "dataframe needs pandas, which is not installed; pip install pandas"
-            ) from None
-        return pandas.DataFrame(self.averages() if averages else self.records())
+        return data_frame(self.averages() if averages else self.records())
 
 
 def posterior_of(means: RowMeans, coordinate: str = "sqrt") -> TablePosterior:

@@ -102,8 +102,7 @@ def _numbers(text: str, kind: str, count: int) -> NDArray[Any]:
 def checked_answers(
     result: object, questions: Sequence[int], checkpoint: object, task: str
 ) -> Answers:
-    """Return answers as arrays; `ReportError` unless there is one number, or one pair of a number and
-    a margin, for each question."""
+    """Return answers as arrays; `ReportError` unless there is one for each question."""
     try:
         answers = np.asarray(result, float)
     except (TypeError, ValueError):
@@ -303,8 +302,7 @@ def questions_asked(history: History, trial: Trial) -> list[int]:
 
 
 def question_scores(history: History) -> Iterator[tuple[Checkpoint, str, float, float]]:
-    """Yield checkpoint, task, mean and standard error of every cell with an answer, in the user's
-    direction."""
+    """Yield checkpoint, task, mean and standard error of every cell with an answer."""
     fold, race = race_of(history)
     for row, task in np.argwhere(race.counts > 0):
         count = int(race.counts[row, task])
@@ -382,8 +380,7 @@ def stated(history: History, race: QuestionRace) -> "RacePosterior":
 def interval_of(
     fold: RaceFold, race: QuestionRace, statement: "RacePosterior"
 ) -> tuple[float, float]:
-    """Return the 90 % interval of the stated score, within the scores that are possible: answers lie
-    between 0 and 1."""
+    """Return the 90 % interval of the stated score, cut to the scores that are possible."""
     signs = np.array(fold.signs)
     lowest, highest = (float(race.shares @ end) for end in (signs.clip(max=0), signs.clip(min=0)))
     low, high = statement.interval

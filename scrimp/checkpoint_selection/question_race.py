@@ -145,8 +145,7 @@ class QuestionRace:
         self._loaded[row] = len(self.past_rounds)
 
     def best(self, rows: Places, count: int) -> Places:
-        """Return the ``count`` rows with the highest scores on their common questions, best first;
-        ties are broken at random."""
+        """Return the ``count`` best rows on their common questions; ties are broken at random."""
         scores = self.book.scores(rows, self.counts[rows].min(0))
         return rows[np.lexsort((self._tie_breaks[rows], -scores))[:count]]
 

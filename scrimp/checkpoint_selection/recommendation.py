@@ -112,8 +112,7 @@ class Recommendation:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The answer in sentences: the checkpoint, the reason, the confidence, the second opinion and
-        warnings."""
+        """The answer in sentences: checkpoint, reason, confidence, second opinion, warnings."""
         if self.asked is not None:
             return self._race_words
         if self.expected_score is None:
@@ -182,8 +181,7 @@ class Recommendation:
 
     @property
     def sure_text(self) -> str:
-        """The probability that the answer of a race is best; a tie says nothing about which of them
-        is."""
+        """The probability that the answer of a race is best; tied answers have none."""
         sure = f"best with probability {self.probability_text}"
         return f"tied with {self._others}" if self.tied else sure
 
@@ -237,8 +235,7 @@ def recommend_modelled(
     judge: RowMeans | None = None,
     answer: Answer = "measured",
 ) -> Recommendation:
-    """Return the answer of a model of the grid. ``judge``, another model of the same scores, states
-    the confidence if given."""
+    """Return the answer of a model of the grid; ``judge``, another model, states the confidence."""
     table, judge = means.table, means if judge is None else judge
     looked_at = table.seen.any(axis=1)
     underlying = int(np.argmax(np.where(looked_at, means.underlying, -np.inf)))

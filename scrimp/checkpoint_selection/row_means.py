@@ -81,8 +81,7 @@ class GivenScores:
 
     @cached_property
     def row_noise(self) -> Array:
-        """The variance of T_k given f (K,): the noise of open cells and the sampling error that is
-        left in measured ones."""
+        """The variance of T_k given f (K,), from open cells and from sampling error."""
         unseen = np.where(self.table.seen, 0.0, self.weights)
         left = np.square(self.weights) * self.score_share * self.sampling_variance
         return np.asarray(np.square(unseen) @ self.fitted.solution.prior.noise + left.sum(1))
@@ -124,8 +123,7 @@ class GivenScores:
 
     @cached_property
     def screening_rows(self) -> Index:
-        """The rows on which all cells are screened: the contenders, or as many of the best as keep
-        the work bounded."""
+        """The rows on which all cells are screened: the contenders, or the best of too many."""
         behind = _deviations_behind(self.measured, self.difference_variance)
         bound = NUMBERS.max_screened_covariances // max(int((~self.table.seen).sum()), 1)
         count = min(max(bound, NUMBERS.min_screening_rows), _contender_count(behind))
@@ -223,8 +221,7 @@ class RowMeans:
 
     @cached_property
     def contenders(self) -> Index:
-        """Rows that may still turn out best: less than five standard deviations behind, and at
-        least eight of them."""
+        """Rows less than five standard deviations behind the best mean, and at least eight."""
         return _closest(self.behind, _contender_count(self.behind))
 
     def covariance_of(self, chosen: Index) -> Array:

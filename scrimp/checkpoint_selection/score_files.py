@@ -55,8 +55,7 @@ _LOWER_IS_BETTER = ("perplexity", "bits_per_byte")
 
 
 def read_scores(path: str | Path) -> ScoreTable:
-    """Read the score table in a CSV or JSON file or a folder of results; errors have the file and
-    the line."""
+    """Read the scores in a CSV or JSON file or a folder of results; errors name the line."""
     if Path(path).is_dir():
         return read_results_folder(Path(path))
     try:
@@ -97,8 +96,7 @@ def _cells(
 
 
 def write_scores(table: ScoreTable, path: str | Path) -> None:
-    """Write the table as CSV for `read_scores`: a row per cell, with an empty score if it is not
-    measured and ``nan`` if it failed."""
+    """Write the table as CSV for `read_scores`: a row per cell."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow([*_COLUMNS, "stderr"])
@@ -245,8 +243,7 @@ def _text(value: object) -> str:
 
 
 def _labels(names: Iterable[str]) -> dict[str, Checkpoint]:
-    """Return the checkpoints by name: numbers in ascending order if all are numbers, else the names
-    in order of appearance."""
+    """Return the checkpoints by name: ascending if all are numbers, else in order of appearance."""
     distinct = list(dict.fromkeys(names))
     try:
         return {name: _number(name) for name in sorted(distinct, key=_number)}
@@ -260,8 +257,7 @@ def _number(name: str) -> int | float:
 
 
 def read_result(path: Path, checkpoint: object, task: str, metric: str | None = None) -> Score:
-    """Read the score of ``task`` on ``checkpoint`` from a file or folder of results; ``metric`` is
-    one of lm-evaluation-harness."""
+    """Read the score of ``task`` on ``checkpoint``; ``metric`` is one of lm-evaluation-harness."""
     files = [path]
     if path.is_dir():
         tables = sorted([*path.glob("*.json"), *path.glob("*.csv")])

@@ -289,8 +289,7 @@ def _refuse_repeats(kind: str, labels: Sequence[Checkpoint]) -> None:
 
 
 def _steps(checkpoints: Sequence[Checkpoint]) -> Array:
-    """Return the steps of numbers, of names that differ in one number (step-1000, step-2000), or the
-    places of other names."""
+    """Return the steps: numbers, one number in names such as step-1000, or places in the list."""
     if not checkpoints:
         raise TableError("there is no checkpoint; give at least one")
     numbers = _numbers(checkpoints)
@@ -313,9 +312,8 @@ def _numbers(checkpoints: Sequence[Checkpoint]) -> list[float] | None:
     parts = [re.split(r"(\d+)", str(checkpoint)) for checkpoint in checkpoints]
     if len({len(each) for each in parts}) > 1:
         return None
-    changing = [
-        place for place, column in enumerate(zip(*parts, strict=True)) if len(set(column)) > 1
-    ]
+    columns = enumerate(zip(*parts, strict=True))
+    changing = [place for place, column in columns if len(set(column)) > 1]
     if len(changing) != 1 or changing[0] % 2 == 0:
         return None
     return [float(each[changing[0]]) for each in parts]

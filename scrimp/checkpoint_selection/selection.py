@@ -42,7 +42,7 @@ from scrimp.checkpoint_selection.question_policy import (
 )
 from scrimp.checkpoint_selection.score_table import Checkpoint, ScoreTable, check_score, known_error
 from scrimp.checks import is_finite, is_whole
-from scrimp.errors import Conflict, ObjectiveError, ReportError, StudyError
+from scrimp.errors import ObjectiveError, ReportError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.executors.command_line import Command
 from scrimp.executors.live_trial import LiveTrial
@@ -51,10 +51,10 @@ from scrimp.storage.store import EventStore
 from scrimp.study.decisions import next_decision
 from scrimp.study.ledger import Ledger, Logged
 from scrimp.study.run import Run, run
-from scrimp.study_log.decision_record import DecisionRecord, Told
+from scrimp.study.telling import append_told
+from scrimp.study_log.decision_record import Told
 from scrimp.study_log.events import (
     BudgetGranted,
-    Decided,
     Event,
     Reported,
     StudyChanged,
@@ -138,9 +138,7 @@ def answer_limit(
     if share is not None or budget is not None:
         raise StudyError("answers is given beside share or budget; give one of them")
     if not is_finite(answers) or answers <= 0:
-        raise StudyError(
-            f"answers is {answers!r}; it must be a share such as 0.01 or a number of answers"
-        )
+        raise StudyError(f"answers is {answers!r}; it must be a share such as 0.01, or a number")
     return (float(answers), None) if answers <= 1 else (None, float(answers))
 
 
@@ -217,9 +215,7 @@ class Selection(Logged):
 
     def task_correlations(self, *, kernel: bool = False) -> "Array":
         """Return the correlations of the tasks over checkpoints under the posterior (tasks, tasks).
-
-        ``kernel=True``: under the fitted prior, before any score; for ``ei-icm`` this is K_t.
-        """
+        ``kernel=True``: under the fitted prior, before any score; for ``ei-icm`` this is K_t."""
         return needed_belief(self.history).fitted.task_correlations(kernel=kernel)
 
     def stop_when(
@@ -367,8 +363,7 @@ class Selection(Logged):
         self._ledger.append([report])
 
     def give_back(self, checkpoint: Checkpoint, task: str) -> None:
-        """Return a cell that was asked for and will not be measured; the next `ask` hands it out
-        again."""
+        """Return a cell that will not be measured; the next `ask` hands it out again."""
         trial = self._open_trial((plain_checkpoint(checkpoint), task))
         if trial is None or trial.status != "running":
             raise ReportError(
@@ -377,17 +372,16 @@ class Selection(Logged):
         self._ledger.give_up(trial, "given back")
 
     def add_checkpoints(self, checkpoints: Sequence[Checkpoint]) -> None:
-        """Add checkpoints, such as those that a training run has saved since; known ones are
-        skipped."""
+        """Add checkpoints, such as those saved since; known ones are skipped."""
         while True:
             problem = self._ledger.refresh().problem
             table = score_table(self._ledger.history)
             grown = table.with_checkpoints([plain_checkpoint(each) for each in checkpoints])
             if grown.checkpoints == table.checkpoints:
                 return
-            space = cell_space(grown.checkpoints, grown.tasks).to_json()
-            changed = StudyChanged(problem={**problem.to_json(), "space": space}, time=wall_clock())
-            if self._append_decision([changed], Told("checkpoints")):
+            space, now = cell_space(grown.checkpoints, grown.tasks).to_json(), wall_clock()
+            changed = StudyChanged(problem={**problem.to_json(), "space": space}, time=now)
+            if append_told(self._ledger, Told("checkpoints"), [changed], now):
                 return
 
     def run(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
@@ -426,7 +420,8 @@ class Selection(Logged):
             progress: None shows it on a terminal and in a notebook; True also in a pipe.
             ending: A function that returns True to end the run early.
         """
-        race = is_race(self._ledger.refresh())
+        history = self._ledger.refresh()
+        race = is_race(history)
         if answers is not None:
             if not race:
                 raise StudyError(NO_QUESTIONS)
@@ -437,8 +432,12 @@ class Selection(Logged):
             raise ObjectiveError(
                 f"evaluate is {evaluate!r}; it must be a function of a checkpoint and a task"
             )
+        if race and not isinstance(evaluate, Command):
+            evaluate = QuestionEvaluation(evaluate, race_settings(history))
+        elif not isinstance(evaluate, Command):
+            evaluate = Evaluation(evaluate)
         request = Run(
-            objective=evaluate if isinstance(evaluate, Command) else self._objective(evaluate),
+            objective=evaluate,
             workers=workers,
             gpus_per_worker=gpus_per_worker,
             timeout=timeout,
@@ -481,12 +480,6 @@ class Selection(Logged):
         ):
             raise _all_failed(failed)
 
-    def _objective(self, evaluate: Callable[..., object]) -> Evaluation | QuestionEvaluation:
-        history = self._ledger.refresh()
-        if not is_race(history):
-            return Evaluation(evaluate)
-        return QuestionEvaluation(evaluate, race_settings(history))
-
     def _next(self) -> Trial | Wait | Finish:
         return self._ledger.take(lambda: _POLICY, worker="")
 
@@ -523,21 +516,6 @@ class Selection(Logged):
             )
             outcome = report_events(report, (METRIC,))
         if before:
-            return self._append_decision([*before, *outcome], Told())
+            return append_told(self._ledger, Told(), [*before, *outcome], now)
         self._ledger.append(outcome)
         return self._ledger.history.trials[number].finished
-
-    def _append_decision(self, events: Sequence[Event], reason: Told) -> bool:
-        """Append events as a numbered decision; return False if another process took the number."""
-        history = self._ledger.history
-        decided = Decided(
-            decision=history.decisions,
-            seen=history.length,
-            record=DecisionRecord(reason=reason),
-            time=wall_clock(),
-        )
-        try:
-            self._ledger.append([decided, *events], history.decisions)
-        except Conflict:
-            return False
-        return True

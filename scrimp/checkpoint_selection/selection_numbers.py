@@ -35,8 +35,7 @@ class SelectionNumbers:
     """Step of the golden sequence, which spreads rows evenly for any number of them."""
 
     log_offset: float = 0.02
-    """Share of the last step that is added before the logarithm, so that step 0 has a place.
-    Convention."""
+    """Share of the last step added before the logarithm, so that step 0 has a place. Convention."""
 
     max_deviations_behind: float = 5.0
     """Standard deviations behind the best mean from which a checkpoint is not a contender. Convention:
@@ -61,8 +60,7 @@ class SelectionNumbers:
     """Variance of a task's first cell, in model units, once its level is set aside. Convention."""
 
     min_downdate_variance: float = 1e-4
-    """Variance of a cell under evaluation, in model units, below which repeated corrections would
-    magnify rounding errors."""
+    """Variance of a pending cell below which repeated corrections would magnify rounding errors."""
 
     loss_draws: int = 4096
     """Joint draws behind the expected loss and the probability of a recommendation. Convention: a
@@ -76,8 +74,7 @@ class SelectionNumbers:
     """Growth of the number of cells between two checks of the expected loss. Convention."""
 
     outlier_ratio: float = 10.0
-    """A score this many times the usual size gets a warning: percentages among fractions.
-    Convention."""
+    """Scores this many times the usual size get a warning, such as 61 among 0.6. Convention."""
 
     min_scores_to_warn: int = 4
     """Scores of a task before one of them can be called unusual. Convention."""

@@ -158,9 +158,7 @@ def load_selection(name: str, *, storage: str | Storage | None = None) -> Select
     place = storage_at(storage)
     selection = Selection(place.open(name), checkpoint_root(place, name))
     if not selection.history.is_selection:
-        raise StudyError(
-            f"{name!r} is a study, not a selection of checkpoints; open it with scrimp.load_study"
-        )
+        raise StudyError(f"{name!r} is a study, not a selection; open it with scrimp.load_study")
     return selection
 
 

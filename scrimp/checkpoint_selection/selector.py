@@ -71,8 +71,7 @@ class Selector:
         count: int = 1,
         memory: Fit | None = None,
     ) -> CellDecision:
-        """Return the next ``count`` cells, given the scores so far and the cells under
-        evaluation."""
+        """Return the next ``count`` cells, given the scores and the cells under evaluation."""
         order = self._tie_order(table)
         rows = np.argsort(order)
         shuffled = [(int(rows[row]), column) for row, column in pending]
@@ -135,8 +134,7 @@ class Selector:
         return recommend_modelled(means, self.tolerance, rng, judge, self.answer)
 
     def _tie_order(self, table: ScoreTable) -> Index:
-        """Return the rows in the order in which ties are broken: as listed, or at random if they
-        have no order."""
+        """Return the rows in the order that breaks ties: as listed, at random without an order."""
         if table.steps is not None:
             return np.arange(table.shape[0])
         return np.random.default_rng([self.seed, 3]).permutation(table.shape[0])
@@ -144,8 +142,7 @@ class Selector:
     def believe(
         self, table: ScoreTable, memory: Fit | None = None, growth: float = 1.0
     ) -> RowMeans | None:
-        """Return the posterior of the row means given all scores; None without a model or without a
-        score. ``growth`` is as in `fit`."""
+        """Return the posterior of the row means, fitted as in `fit`; None without model or score."""
         if self.method.model is None or not table.seen.any():
             return None
         return RowMeans.of(table, self.fit(table, memory, growth))

@@ -102,8 +102,7 @@ def group_units(values: Array, tasks: Index, groups: Index) -> ScoreUnits:
 
 @dataclass(frozen=True)
 class FittedTaskGrid:
-    """The posterior over the whole grid: ``solution`` in model units, `mean` and `variance` in those
-    of the scores."""
+    """The posterior over the grid: ``solution`` in model units, the rest in those of the scores."""
 
     model: GridModel
     data: GridData
@@ -114,8 +113,7 @@ class FittedTaskGrid:
     state: JsonObject
 
     def extended(self, positions: Array) -> "FittedTaskGrid":
-        """Return the posterior on the grid with further rows at ``positions`` (S,), within the range
-        of the present ones."""
+        """Return the posterior with further rows at ``positions`` (S,), within the present range."""
         data = replace(self.data, positions=np.concatenate([self.data.positions, positions]))
         return TaskGrid(self.model).restore(data, self.state)
 
@@ -156,8 +154,7 @@ class TaskGrid:
     model: GridModel = field(default_factory=SharedCurve)
 
     def fit(self, data: GridData, start: Mapping[str, Json] | None = None) -> FittedTaskGrid:
-        """Fit hyperparameters by maximum a posteriori with L-BFGS, from the ``state`` of an earlier
-        fit if there is one."""
+        """Fit hyperparameters by maximum a posteriori, from the ``state`` of an earlier fit if any."""
         task_count, values = len(data.scales), data.values / data.scales[data.tasks]
         if data.groups is None:
             units = measure_units(values, data.tasks, task_count)
@@ -191,8 +188,7 @@ class TaskGrid:
         return self._fitted(data, np.asarray(result.x) * steps, units, len(data.values))
 
     def can_restore(self, data: GridData, state: JsonObject) -> bool:
-        """True if ``state`` is of a model with the same parameters; the number of tasks may
-        differ."""
+        """True if ``state`` is of the same parameters; the number of tasks may differ."""
         return set(object_at(state, "parameters")) == {
             part.name for part in self.model.parameters(len(data.scales)).parameters
         }
@@ -208,8 +204,7 @@ class TaskGrid:
         return self._fitted(data, values, units, whole_at(state, "cells"))
 
     def _start(self, task_count: int, state: JsonObject | None) -> Array:
-        """Return where a fit starts: the recorded values, at most two prior deviations from the
-        centre, or the model's start."""
+        """Return the recorded values, kept near the prior's centre, or the start of the model."""
         vector, recorded = self.model.parameters(task_count), None
         if state is not None:
             recorded = vector.from_json(_resized(object_at(state, "parameters"), task_count))

@@ -87,8 +87,7 @@ def group_cells(
 
 @dataclass(frozen=True)
 class GridPrior:
-    """The covariances of q shared curves over K rows and of each task's own part, loadings and
-    noise variances."""
+    """The covariances of q shared curves and of a task's own part, loadings and noise variances."""
 
     shared: Array  # (q K, q K): G, blocks of K
     own: Array  # (K, K): C
@@ -339,8 +338,7 @@ class GridCombination:
 
 
 def _inverses(prior: GridPrior, cells: GridCells, tasks: Index, width: int) -> tuple[Array, float]:
-    """Return Q_j^-1 of a group of tasks (J', width, width), zero where padded, and the sum of their
-    log determinants."""
+    """Return Q_j^-1 of some tasks (J', width, width), and the sum of their log determinants."""
     rows, mask = cells.rows[tasks, :width], cells.mask[tasks, :width]
     pair = mask[:, :, None] * mask[:, None, :]
     blocks = prior.own[rows[:, :, None], rows[:, None, :]] * pair

@@ -57,8 +57,7 @@ class GridModel(ABC):
         return self.parameters(task_count).initial
 
     def smooth(self, values: Array, positions: Array) -> Array | None:
-        """Return the covariance (K, K) of the shared curve with its smooth part; None if all of it is
-        smooth."""
+        """Return the smooth part of the shared curve's covariance (K, K); None if all is smooth."""
         return None
 
 
@@ -254,8 +253,7 @@ class Coregional(GridModel):
         return ParameterVector((*head, *([own] if self.diagonal else []), *loadings))
 
     def start(self, task_count: int) -> Array:
-        """Return equal loadings on the first curve and small waves on the others; own curves start at
-        their prior."""
+        """Return equal loadings on the first curve and small waves on the others."""
         columns = self._columns(task_count)
         head = self.parameters(task_count).initial[: -columns * task_count]
         # Collinear columns of L would stay collinear.

@@ -75,9 +75,7 @@ class Encoding:
         """Return valid configurations for rows (n, d), clipped to the cube; NaN is an error."""
         x = np.asarray(x, dtype=float)
         if x.ndim != 2 or x.shape[1] != self.dimension:
-            raise ConfigError(
-                f"rows of shape {x.shape} cannot be decoded; they must be (n, {self.dimension})"
-            )
+            raise ConfigError(f"rows have the shape {x.shape}; they must be (n, {self.dimension})")
         if np.isnan(x).any():
             row = int(np.argmax(np.isnan(x).any(axis=1)))
             raise ConfigError(f"row {row} has NaN; rows must lie in the unit cube")
@@ -148,7 +146,6 @@ class GuessDensity:
             else:
                 at_guess = WEIGHT_AT_FULL_CONFIDENCE * confidence
                 even = (1.0 - at_guess) / len(self.domain.columns[column].values or ())
-                value += here * np.log(
-                    np.where(np.abs(gap) <= ROW_TOLERANCE, at_guess + even, even)
-                )
+                chance = np.where(np.abs(gap) <= ROW_TOLERANCE, at_guess + even, even)
+                value += here * np.log(chance)
         return value, gradient

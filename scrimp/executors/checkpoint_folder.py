@@ -149,10 +149,8 @@ class CheckpointFolder:
         return False
 
     def _begin_with_parent(self, parent: Path, vouched: Vouched) -> None:
-        """Copy the newest state of the parent trial, which may be running.
-
-        When the parent removes a state, it has a newer one, whose report is durable too.
-        """
+        """Copy the newest state of the parent trial, which may be running. When the parent removes
+        a state, it has a newer one, whose report is durable too."""
         for _ in range(20):
             found = newest_state(parent, vouched)
             if found is None and vouched:

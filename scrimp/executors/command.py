@@ -120,8 +120,7 @@ class Lines:
 
 
 class ScriptLog:
-    """The log of a script at ``path``. Output that the disk refuses is dropped, and noted once it
-    accepts data again."""
+    """The log of a script. What the disk refuses is dropped, and noted once it takes data again."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -464,8 +463,7 @@ class Supervisor(SlotWorker):
 
 
 class CommandExecutor(WorkerSlots[Supervisor]):
-    """An executor that runs a command in one slot per environment; each environment holds extra
-    variables."""
+    """An executor that runs a command in one slot per environment, which holds extra variables."""
 
     def __init__(self, rules: Rules, environments: Sequence[Mapping[str, str]]) -> None:
         # Supervisors watch the time limit: a script gets time to end.

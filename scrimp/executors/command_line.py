@@ -48,8 +48,7 @@ class Command:
 
     @cached_property
     def words(self) -> tuple[str, ...]:
-        """The program and its arguments, with their placeholders; ``{python}`` in place of a python
-        that is not on the PATH."""
+        """The program and its arguments; ``{python}`` for a python that is not on the PATH."""
         try:
             words = tuple(shlex.split(self.line) if isinstance(self.line, str) else self.line)
         except ValueError as error:
@@ -163,9 +162,7 @@ def _names(word: str) -> list[str]:
 
 def _filled(word: str, texts: Mapping[str, str]) -> str:
     pieces = string.Formatter().parse(word)
-    return "".join(
-        literal + ("" if name is None else texts[name]) for literal, name, _, _ in pieces
-    )
+    return "".join(text + ("" if name is None else texts[name]) for text, name, _, _ in pieces)
 
 
 def _text(value: object) -> str:

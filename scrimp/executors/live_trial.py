@@ -52,10 +52,8 @@ Emit = Callable[[list[Event]], bool]
 
 
 class Parameters(dict[str, Json]):
-    """A configuration whose errors name the valid parameters.
-
-    ``known`` lists every parameter of the space; None where that is not known.
-    """
+    """A configuration whose errors name the valid parameters. ``known`` lists every parameter of
+    the space; None where that is not known."""
 
     def __init__(self, config: Config, known: Sequence[str] | None = None) -> None:
         super().__init__(config)
@@ -273,10 +271,8 @@ class LiveTrial:
         return self.goes_on
 
     def set_user_attr(self, name: str, value: Json) -> None:
-        """Attach plain data to the trial, such as a host, a commit or a path; None removes it.
-
-        It is durable when this returns, and shown wherever the trial is.
-        """
+        """Attach plain data to the trial, such as a host, a commit or a path; None removes it. It
+        is durable when this returns, and shown wherever the trial is."""
         said: list[Event] = [as_annotation(self.id, {name: value}, time=self._clock())]
         self._goes_on = self._emit(said) and self._goes_on
 
@@ -292,8 +288,7 @@ class LiveTrial:
             raise
 
     def trouble(self, error: BaseException | None = None) -> CheckpointError | None:
-        """Return the disk error that kept this attempt from saving checkpoints; ``error`` is the
-        objective's exception, if any."""
+        """Return the disk error that kept this attempt from saving; ``error``: of the objective."""
         if self._trouble is None and error is not None and self._folder is not None:
             self._trouble = self._folder.trouble(error)
         return self._trouble
@@ -335,10 +330,7 @@ def _of_the_user(error: BaseException) -> TracebackType | None:
 
 def run_objective(objective: Objective, trial: LiveTrial, clock: Clock) -> list[Event]:
     """Call the objective; return the events that end the attempt, none when it just used up its
-    grant.
-
-    Raises `CheckpointError` when the disk failed.
-    """
+    grant. Raises `CheckpointError` when the disk failed."""
     assignment = trial._assignment
 
     def ended(status: str, message: str) -> list[Event]:
@@ -398,10 +390,8 @@ class InProcess(Executor):
             self._stopped = True
 
     def wait(self, deliver: Deliver) -> None:
-        """Run the assignment to its end, and deliver each report as it is made.
-
-        An error while delivering belongs to the loop and is no failure of the objective.
-        """
+        """Run the assignment to its end, and deliver each report as it is made. An error while
+        delivering belongs to the loop and is no failure of the objective."""
         if self._assignment is None:
             return
 

@@ -33,10 +33,8 @@ SCAN_PERIOD_SECONDS = 0.5
 
 
 class ProcessTree:
-    """A ``command`` below a keeper; ``options`` are those of `subprocess.Popen`.
-
-    ``known`` is called with the keeper's process id before the command starts.
-    """
+    """A ``command`` below a keeper; ``options`` are those of `subprocess.Popen`. ``known`` is
+    called with the keeper's process id before the command starts."""
 
     def __init__(
         self,
@@ -133,8 +131,7 @@ PASS_VARIABLE = "SCRIMP_PASS"
 
 
 def inherited(variables: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the variables for a process that runs foreign code; ``SCRIMP_STORAGE`` only if its URL
-    has no password."""
+    """Return the variables for foreign code: without secrets, unless `PASS_VARIABLE` lists them."""
     given = os.environ if variables is None else variables
     passed = {name.strip() for name in given.get(PASS_VARIABLE, "").split(",")}
     hidden = {name for name, value in given.items() if _secret(name, value)} - passed

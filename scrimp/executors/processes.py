@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, Pipe, wait
@@ -47,18 +46,14 @@ class ErrorStream:
 
     def __init__(self, source: IO[bytes], target: int = 2) -> None:
         self._source, self._target = source, target
-        self._kept: deque[bytes] = deque()
-        self._size = 0
+        self._kept = b""
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
 
     def _listen(self) -> None:
         with self._source as source:
             while part := os.read(source.fileno(), KEPT_OUTPUT_BYTES):
-                self._kept.append(part)
-                self._size += len(part)
-                while self._size - len(self._kept[0]) >= KEPT_OUTPUT_BYTES:
-                    self._size -= len(self._kept.popleft())
+                self._kept = (self._kept + part)[-KEPT_OUTPUT_BYTES:]
                 try:
                     os.write(self._target, part)
                 except OSError:  # our own standard error is closed; the end is still kept
@@ -67,7 +62,7 @@ class ErrorStream:
     def last_lines(self, timeout: float = 1.0) -> str:
         """Return the last lines of output, once it has ended or after ``timeout`` seconds."""
         self._thread.join(timeout)
-        text = b"".join(list(self._kept)).decode("utf-8", "replace")
+        text = self._kept.decode("utf-8", "replace")
         return readable("\n".join(text.splitlines()[-MAX_MESSAGE_LINES:]))
 
 

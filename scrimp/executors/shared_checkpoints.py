@@ -50,8 +50,7 @@ class SharedCheckpoints:
 
     @staticmethod
     def of(url: str, folder: Path) -> "SharedCheckpoints":
-        """Return the states of the trial that has ``folder`` on this machine; study and trial have
-        the same names under ``url``."""
+        """Return the states of the trial whose folder on this machine is ``folder``."""
         return SharedCheckpoints(f"{url.rstrip('/')}/{folder.parent.name}/{folder.name}")
 
     def _home(self, attempt: int) -> str:

@@ -34,10 +34,7 @@ from scrimp.study_log.events import Event, Reported
 @dataclass(frozen=True)
 class Curve:
     """One run: ``values[k]`` after its k-th level, which takes ``costs[k]`` seconds; NaN means that
-    it fails there.
-
-    A run shorter than the list of levels ends normally after its last value.
-    """
+    it fails there. A run shorter than the list of levels ends normally after its last value."""
 
     values: tuple[float, ...]
     costs: tuple[float, ...]

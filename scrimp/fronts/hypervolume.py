@@ -122,9 +122,8 @@ class _Bounds:
         makers = np.zeros((1, dimension, dimension), dtype=np.int64)
         makers[0, np.arange(dimension), np.arange(dimension)] = count + 1
         # From the middle outwards: there are fewer bounds if no objective is swept in order.
-        for point in ranks[
-            np.argsort(np.abs(ranks - 0.5 * (count + 1)).sum(axis=1), kind="stable")
-        ]:
+        from_middle = np.abs(ranks - 0.5 * (count + 1)).sum(axis=1)
+        for point in ranks[np.argsort(from_middle, kind="stable")]:
             corner, makers = _with_point(corner, makers, point)
         return _Bounds(corner, makers, values)
 
@@ -146,8 +145,7 @@ class _Bounds:
 
 
 def _with_point(corner: Ranks, makers: Ranks, point: Ranks) -> tuple[Ranks, Ranks]:
-    """Return the bounds after one more point (m,): those above it are replaced by their shadows, none
-    of which lies below another."""
+    """Return the bounds after one more point (m,): those above it are replaced by their shadows."""
     above = (point < corner).all(axis=1)
     hit, hit_makers = corner[above], makers[above]
     corners, all_makers = [corner[~above]], [makers[~above]]

@@ -41,10 +41,8 @@ _under_way: list[str] = []
 
 
 def name_plugins(names: Iterable[str]) -> tuple[str, ...]:
-    """Import the modules that the user names, and return their checked names.
-
-    Modules in the current folder are found too, like that of an objective.
-    """
+    """Import the modules that the user names, and return their checked names. Modules in the
+    current folder are found too, like that of an objective."""
     if isinstance(names, str) or not isinstance(names, Iterable):
         such = names if isinstance(names, str) else "my_package.kernels"
         raise PluginError(f"plugins is {names!r}; give a list of module names, such as [{such!r}]")

@@ -199,8 +199,7 @@ def _changes(
     given: Mapping[str, object],
     present: "DataclassInstance | None",
 ) -> dict[str, Any]:
-    """The fields of ``kind`` that ``given`` changes; ``present`` has the nested values to start
-    from, None for the defaults."""
+    """The fields of ``kind`` that ``given`` changes, from the nested values of ``present``."""
     hints, valid = typing.get_type_hints(kind), settings_of(kind)
     changes: dict[str, Any] = {}
     for item in dataclasses.fields(kind):

@@ -164,8 +164,7 @@ class AsynchronousHalving(Scheduler):
         return Sample(budget, bracket, {"bracket": bracket} if bracket else {}, InBracket(bracket))
 
     def next_request(self, history: History, rng: np.random.Generator) -> Request:
-        """Promote the best trial that may be promoted, else start a new one in a random bracket, or in
-        the one that has its turn."""
+        """Promote the best trial that may be promoted, else start a new one."""
         law = self.law(history.problem)
         bracket = draw_bracket(law, rng.random()) if len(law) > 1 else 0
         others: list[int] = []

@@ -71,8 +71,7 @@ def linear_levels(minimum: float, maximum: float, increment: float) -> Levels:
 def halving_levels(
     budget: Budget | None, reduction: float = 3, increment: float | None = None
 ) -> Levels:
-    """Return the levels of a problem: linear if ``increment`` is given, else geometric; a single one
-    without budgets."""
+    """Return the levels of a problem, linear with an ``increment``; a single one without budgets."""
     if budget is None:
         return (1.0,)
     if increment is not None:
@@ -145,9 +144,8 @@ def synchronous_sizes(
             return max(math.floor(math.ceil(first - 1e-9) / reduction**rung + 1e-9), 1)
         return math.ceil(first / reduction**rung - 1e-9)
 
-    return tuple(
-        tuple((size(b, k), levels[b + k]) for k in range(top - b + 1)) for b in range(top + 1)
-    )
+    brackets = range(top + 1)
+    return tuple(tuple((size(b, k), levels[b + k]) for k in range(top - b + 1)) for b in brackets)
 
 
 @dataclass(eq=False, slots=True)
@@ -196,8 +194,7 @@ class Rungs:
         self._stopped: set[int] = set()
 
     def promotable(self) -> tuple[int, int] | None:
-        """Return the paused trial to promote, the best of the highest rung that has one, and the index
-        of its next level."""
+        """Return the paused trial to promote, and the index of its next level; None without one."""
         for index in range(len(self.rungs) - 1, -1, -1):
             rung = self.rungs[index]
             if rung.waiting:
@@ -282,8 +279,7 @@ class Rungs:
         return list(zip(self.rungs[_first_rung(trial) :], entries, strict=False))
 
     def _point(self, trial: Trial) -> Observation:
-        """Return the observation that is ranked with several metrics: the latest report, or the mean
-        of all reports in every metric."""
+        """Return what is ranked with several metrics: the latest report, or the mean of all."""
         last = trial.curve[-1]
         known = [point.counted for point in trial.curve if point.feasible and point.counted]
         if not self.table.average or not known:

@@ -27,10 +27,8 @@ from scrimp.study_log.problem import Problem
 
 @dataclass(frozen=True)
 class Sample:
-    """Start a new configuration with this first budget; ``reason`` explains the budget.
-
-    In a ``tag``, the names ``bracket`` and ``slot`` are reserved: whole numbers that place a trial.
-    """
+    """Start a new configuration with this first budget; ``reason`` explains the budget. In a
+    ``tag``, the names ``bracket`` and ``slot`` are reserved: whole numbers that place a trial."""
 
     budget: float
     bracket: int = 0
@@ -83,8 +81,7 @@ class Scheduler(ABC):
         """Return the next task of a free worker. Never `Wait` if nothing is running."""
 
     def may_resume(self, history: History, trial: int) -> bool:
-        """True if this paused trial may ever be resumed, in a study that may still grow; otherwise its
-        checkpoints are removed."""
+        """True if this paused trial may ever be resumed; otherwise its checkpoints are removed."""
         return True
 
     def review(self, history: History, trial: int) -> Verdict:

@@ -140,8 +140,7 @@ class Brackets:
         return self._limit is None or self._count < self._limit
 
     def job(self) -> Job | None:
-        """Return the job of a free worker: in the oldest bracket that has one, else the first slot of a
-        new bracket."""
+        """Return the job of a free worker: in the oldest bracket that has one, else in a new one."""
         for bracket in self.running.values():
             job = bracket.job(self.may_add)
             if job is not None:
@@ -225,9 +224,7 @@ def report_at(trial: Trial, level: float) -> Observation | None:
 @dataclass(frozen=True)
 class SynchronousHalving(Scheduler):
     """``brackets`` brackets in turn (None: one per level); one trial in ``reduction`` is promoted.
-
-    ``rounding`` of the sizes of rungs: up, or down as Hyperband is published.
-    """
+    ``rounding`` of the sizes of rungs: up, or down as Hyperband is published."""
 
     brackets: int | None = setting(1, at_least(1), "none is one per level")
     reduction: float = setting(3, above(1), "3 lets one trial in three continue")
@@ -241,9 +238,8 @@ class SynchronousHalving(Scheduler):
 
     def shapes(self, problem: Problem) -> tuple[Shape, ...]:
         """Return the rungs of each bracket as (size, level)."""
-        return synchronous_sizes(self.levels(problem), self.reduction, self.rounding)[
-            : self.brackets
-        ]
+        sizes = synchronous_sizes(self.levels(problem), self.reduction, self.rounding)
+        return sizes[: self.brackets]
 
     def next_request(self, history: History, rng: np.random.Generator) -> Request:
         shapes = self.shapes(history.problem)

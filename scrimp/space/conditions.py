@@ -11,6 +11,7 @@ Categorical, Constant). Conditions have no cycles, and each can be fulfilled.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 
 import numpy as np
 
@@ -39,11 +40,8 @@ class Conditions:
 
     @staticmethod
     def of(parameters: Mapping[str, Parameter]) -> "Conditions":
-        """Resolve the conditions of ``parameters``; a `SpaceError` has the child, the parent, the
-        value and the rule."""
-        allowed = {
-            name: _allowed(name, parameters) for name, item in parameters.items() if item.when
-        }
+        """Resolve the conditions of ``parameters``; `SpaceError` if they cannot hold."""
+        allowed = {name: _allowed(name, parameters) for name in parameters if parameters[name].when}
         order = _parents_first(list(parameters), allowed)
         implied: dict[str, dict[str, Identities]] = {}
         for name in order:
@@ -90,8 +88,7 @@ class Conditions:
     def _count(
         self, known: dict[str, object], names: list[str], parameters: Mapping[str, Parameter]
     ) -> int:
-        """Count configurations of ``names`` (parents first) given ``known``; values without conditions
-        are counted together."""
+        """Count configurations of ``names``, parents first, given ``known``."""
         if not names:
             return 1
         name, rest = names[0], names[1:]
@@ -109,9 +106,7 @@ def _allowed(name: str, parameters: Mapping[str, Parameter]) -> dict[str, Identi
     allowed = {}
     for parent, values in parameters[name].needs.items():
         if parent == name:
-            raise SpaceError(
-                f"parameter {name!r} depends on itself; a condition must name another parameter"
-            )
+            raise SpaceError(f"parameter {name!r} depends on itself; name another in the condition")
         if parent not in parameters:
             raise SpaceError(
                 f"parameter {name!r} depends on {parent!r}, which is not in the"
@@ -141,9 +136,7 @@ def draw_allowed(
         return parameter.value
     if parameter.default is not None and (needed is None or identity(parameter.default) in needed):
         return parameter.default
-    fitting = (
-        [value for value in parameter.grid or () if identity(value) in needed] if needed else []
-    )
+    fitting = [value for value in parameter.grid or () if identity(value) in (needed or ())]
     return fitting[rng.integers(len(fitting))] if fitting else parameter.from_unit(rng.random())
 
 
@@ -155,28 +148,21 @@ def nearest(name: object, names: Mapping[str, object]) -> str:
 def _parents_first(
     names: list[str], allowed: Mapping[str, Mapping[str, Identities]]
 ) -> tuple[str, ...]:
-    order: dict[str, None] = {}
-    waiting = names
-    while waiting:
-        ready = [name for name in waiting if order.keys() >= set(allowed.get(name, ()))]
-        if not ready:
-            raise SpaceError(
-                f"the conditions form a cycle: {' -> '.join(_cycle(waiting, allowed))}; remove one"
-                " of these conditions"
-            )
-        order.update(dict.fromkeys(ready))
-        waiting = [name for name in waiting if name not in order]
+    order: list[str] = []
+    declared = {name: place for place, name in enumerate(names)}
+    sorter = TopologicalSorter({name: allowed.get(name, ()) for name in names})
+    try:
+        sorter.prepare()
+    except CycleError as error:
+        cycle = " -> ".join(reversed(error.args[1]))
+        raise SpaceError(
+            f"the conditions form a cycle: {cycle}; remove one of these conditions"
+        ) from None
+    while sorter:
+        ready = sorted(sorter.get_ready(), key=declared.__getitem__)
+        sorter.done(*ready)
+        order += ready
     return tuple(order)
-
-
-def _cycle(waiting: list[str], allowed: Mapping[str, Mapping[str, Identities]]) -> list[str]:
-    """Return a cycle among names that wait for each other: follow parents until one repeats."""
-    path = [waiting[0]]
-    while True:
-        parent = next(parent for parent in allowed[path[-1]] if parent in waiting)
-        if parent in path:
-            return [*path[path.index(parent) :], parent]
-        path.append(parent)
 
 
 def _implied(

@@ -94,9 +94,7 @@ def _searched(settings: type, prefix: str) -> dict[str, Parameter]:
 def _with_default(name: str, parameter: Parameter, default: object) -> Parameter:
     """Return the parameter, with the default of the field unless it has its own."""
     if default is NO_DEFAULT and parameter.when is not None:
-        raise SpaceError(
-            f"field {name!r} exists only under a condition; give it a default for when it does not"
-        )
+        raise SpaceError(f"field {name!r} exists only under a condition; give it a default")
     unused = parameter.default is not None or isinstance(parameter, Constant)
     if unused or default in (NO_DEFAULT, None):
         return parameter

@@ -120,9 +120,8 @@ def checked_step(
     illegal step."""
     number, whole = plain(step), isinstance(low, int)
     if not is_finite(number) or number <= 0 or (whole and number != int(number)):
-        raise SpaceError(
-            f"{label} is {step!r}; it must be a {'whole' if whole else 'finite'} number above 0"
-        )
+        kind = "whole" if whole else "finite"
+        raise SpaceError(f"{label} is {step!r}; it must be a {kind} number above 0")
     number = int(number) if whole else float(number)
     if log and not (whole and number == 1):
         raise SpaceError(
@@ -156,8 +155,7 @@ Ends = float | NDArray[np.float64]
 def bounded(
     numbers: NDArray[np.float64], places: NDArray[np.float64], low: Ends, high: Ends
 ) -> NDArray[np.float64]:
-    """Return numbers within their bounds, with those at the ends of the unit interval exactly there,
-    despite rounding."""
+    """Return numbers within their bounds, exactly there at the ends of the unit interval."""
     inside = np.clip(numbers, low, high)
     return np.where(places <= 0, low, np.where(places >= 1, high, inside))
 

@@ -188,10 +188,8 @@ class Space(Mapping[str, Parameter]):
         return self.from_units(rng.random((count, len(self.searched))))
 
     def complete(self, config: Mapping[str, Json], rng: np.random.Generator) -> Config:
-        """Complete a partial configuration: defaults first, the rest drawn at random.
-
-        A missing parent is drawn among the values for which the given parameters exist.
-        """
+        """Complete a partial configuration: defaults first, the rest drawn at random. A missing
+        parent is drawn among the values for which the given parameters exist."""
         given = {
             name: self[name].validate(name, value) if name in self else value
             for name, value in config.items()
@@ -211,8 +209,7 @@ class Space(Mapping[str, Parameter]):
         return self.conditions.count(self.parameters)
 
     def to_units(self, configs: Sequence[Mapping[str, Scalar]]) -> NDArray[np.float64]:
-        """Return the places (n, d) of valid configurations in the unit cube; parameters that do not
-        exist are at 0.5."""
+        """Return the places (n, d) of valid configurations; 0.5 for parameters that do not exist."""
         units = np.full((len(configs), len(self.searched)), 0.5)
         for column, name in enumerate(self.searched):
             if name in self.conditions.allowed:
@@ -245,8 +242,7 @@ class Space(Mapping[str, Parameter]):
 
     @cached_property
     def _even(self) -> tuple[list[str], list[int], NDArray[np.float64], NDArray[np.float64]]:
-        """The continuous parameters on an even scale: names, columns, and both bounds. Their values
-        are computed together."""
+        """The continuous parameters on an even scale: names, columns, bounds; computed together."""
         even = {
             name: own
             for name, own in self.items()

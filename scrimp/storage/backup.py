@@ -23,10 +23,7 @@ MAX_EVENTS_PER_BATCH = 5000
 @dataclass(frozen=True)
 class Checked:
     """The result of checking a study's log: its length, and ``damage``, which is empty for a whole
-    log.
-
-    ``ignored`` lists entries that do not count because scrimp would not have written them.
-    """
+    log. ``ignored`` lists entries that do not count because scrimp would not have written them."""
 
     name: str
     events: int = 0
@@ -37,9 +34,7 @@ class Checked:
 
 def copy_study(source: Storage, target: Storage, name: str) -> int:
     """Copy the log of a study, or what is new in it; return how many events were added.
-
-    `StorageError` when the target holds another study of that name.
-    """
+    `StorageError` when the target holds another study of that name."""
     stored = source.open(name).lines()
     lines = [StoredLine(line if isinstance(line, str) else line.decode()) for line in stored]
     events = decode(lines, name)
@@ -93,9 +88,8 @@ def verify_study(storage: Storage, name: str) -> Checked:
         return Checked(name, damage=str(error))
     except (LookupError, TypeError, ValueError, AttributeError) as error:
         # Each event is readable, but they do not fit together.
-        return Checked(
-            name, len(events), damage=f"the log cannot be followed: {type(error).__name__}: {error}"
-        )
+        words = f"the log cannot be followed: {type(error).__name__}: {error}"
+        return Checked(name, len(events), damage=words)
     first = events[0] if events else None
     if not isinstance(first, StudyCreated) or first.name != name:
         owner = first.name if isinstance(first, StudyCreated) else "no study"

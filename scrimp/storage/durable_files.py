@@ -44,8 +44,7 @@ def flush_file(path: Path) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Wait until the names in ``folder`` are on disk; do nothing where folders cannot be
-    flushed, as on Windows."""
+    """Flush the names in ``folder`` to disk, on systems where folders can be flushed."""
     if sys.platform == "win32":
         return
     try:
@@ -77,8 +76,7 @@ def _to_disk(descriptor: int) -> None:
 
 
 def write_flushed(path: Path, content: bytes) -> None:
-    """Write a new file and wait until its content is on disk; `flush_folder` makes its name
-    durable."""
+    """Write a new file and flush its content; `flush_folder` makes its name durable."""
     with path.open("xb") as file:
         file.write(content)
         file.flush()
@@ -112,8 +110,7 @@ def make_folders(folder: Path) -> None:
 
 
 def _flushed_at_once(folder: Path) -> bool:
-    """Flush the whole file system of ``folder`` in one call (Linux); return False where there is
-    none."""
+    """Flush the whole file system of ``folder`` in one call; return False where there is none."""
     if not sys.platform.startswith("linux"):
         return False
     try:
@@ -131,8 +128,7 @@ def _flushed_at_once(folder: Path) -> bool:
 
 
 def open_plain(path: Path) -> BinaryIO:
-    """Open a file for reading; `StorageError` for a pipe, folder or device, `OSError` for a
-    link."""
+    """Open a file for reading; `StorageError` for pipes, folders, devices, `OSError` for links."""
     return open(plain_descriptor(path), "rb")
 
 

@@ -84,9 +84,7 @@ def encode(events: Iterable[Appended]) -> list[str]:
 
 def decode(lines: Iterable[bytes | str], study: str, start: int = 0) -> list[Event]:
     """Return the events in ``lines``, which begin at position ``start`` of ``study``'s log.
-
-    `StorageError` names the first line that cannot be read.
-    """
+    `StorageError` names the first line that cannot be read."""
     raws = [line.encode() if isinstance(line, str) else line for line in lines]
     together = _together(b"\n".join(raws), len(raws))
     return _one_by_one(raws, study, start) if together is None else together
@@ -148,16 +146,13 @@ CHECKSUM_BYTES = 16
 
 
 def link(before: bytes | None, text: bytes) -> bytes:
-    """Return the checksum of a row with this ``text`` that follows a row with checksum
-    ``before``."""
+    """Return the checksum of a row with this ``text`` after one with checksum ``before``."""
     return sha256((before or b"") + text).digest()[:CHECKSUM_BYTES]
 
 
 def next_link(before: bytes | None, text: bytes, stored: bytes, what: str) -> bytes:
     """Check the ``stored`` checksum of a row and return it; `StorageError` when it does not match.
-
-    ``what`` names the row in the error message.
-    """
+    ``what`` names the row in the error message."""
     if stored != link(before, text):
         raise damaged(what)
     return stored
@@ -172,8 +167,7 @@ def damaged(what: str) -> StorageError:
 
 
 def check_chain(rows: Iterable[tuple[bytes, bytes]], study: str) -> None:
-    """Check ``rows`` (text, checksum) from the beginning of a log; `StorageError` names the first
-    mismatch."""
+    """Check all rows (text, checksum) of a log; `StorageError` names the first mismatch."""
     before: bytes | None = None
     for position, (text, stored) in enumerate(rows):
         before = next_link(before, text, stored, f"event {position} of study {study!r}")

@@ -55,8 +55,7 @@ def _before_fork() -> None:
 
 
 def _after_fork() -> None:
-    """Release the locks, in the parent and in the child: the thread that forked holds them in
-    both."""
+    """Release the locks in parent and child: the thread that forked holds them in both."""
     while _held:
         _held.pop().release()
 

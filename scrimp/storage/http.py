@@ -28,25 +28,10 @@ import msgspec
 
 from scrimp import errors
 from scrimp.errors import AddressError, Conflict, ScrimpError, StorageError, StudyError, Unreachable
+from scrimp.storage import http_messages as messages
 from scrimp.storage.event_json import Appended, decode
 from scrimp.storage.forking import Connected
-from scrimp.storage.http_messages import (
-    Append,
-    Asked,
-    Create,
-    Done,
-    EndTurn,
-    Identity,
-    Leases,
-    Names,
-    OfLog,
-    OfStudy,
-    Page,
-    Read,
-    Release,
-    TakeLease,
-    TakeTurn,
-)
+from scrimp.storage.http_messages import Append, Asked, Done, Identity, OfLog, OfStudy, Page, Read
 from scrimp.storage.leases import Lease
 from scrimp.storage.store import EventStore, SharedTurn, Storage, check_name, lines_of
 from scrimp.study_log.events import Event
@@ -131,9 +116,8 @@ class HttpServer(Connected):
                 ) from None
             except (OSError, http.client.HTTPException) as lost:
                 status, error = 0, self._unreachable(lost)
-            again = (
-                self._reached and (not status or status in RETRIED_STATUSES) and not self.hurried()
-            )
+            passing = not status or status in RETRIED_STATUSES
+            again = passing and self._reached and not self.hurried()
             if not again or time.monotonic() > deadline:
                 raise error
             if pause == 0.02:
@@ -263,7 +247,7 @@ class HttpStorage(Storage):
 
     def create(self, name: str, events: Sequence[Appended]) -> EventStore:
         full = self._full(name)
-        asked = Create(study=full, events=lines_of(events, first=True))
+        asked = messages.Create(study=full, events=lines_of(events, first=True))
         made = self._server.post("create", asked, Identity)
         return _HttpStore(self._server, name, full, made.identity)
 
@@ -273,7 +257,7 @@ class HttpStorage(Storage):
         return _HttpStore(self._server, name, full, found.identity)
 
     def names(self) -> list[str]:
-        found = self._server.get("names", Asked(), Names).names
+        found = self._server.get("names", Asked(), messages.Names).names
         return [name.removeprefix(self._folder) for name in found if name.startswith(self._folder)]
 
     def delete(self, name: str) -> None:
@@ -339,27 +323,28 @@ class _HttpStore(EventStore):
     @contextmanager
     def turn(self, start: int, shared: SharedTurn | None = None) -> Iterator[list[Event]]:
         with self._thread_turn:
-            page = self._server.post("turn", TakeTurn(**self._log, start=start), Page)
+            page = self._server.post("turn", messages.TakeTurn(**self._log, start=start), Page)
             self._turn = page.turn
             try:
                 yield self._whole(page, start)
             finally:
                 ticket, self._turn = self._turn, ""
                 if ticket:
+                    ended = messages.EndTurn(**self._log, turn=ticket)
                     with suppress(StorageError, StudyError):
-                        self._server.post("end_turn", EndTurn(**self._log, turn=ticket), Done)
+                        self._server.post("end_turn", ended, Done)
 
     def lease(self, lease: Lease) -> None:
-        self._server.post("lease", TakeLease(**self._log, lease=lease), Done)
+        self._server.post("lease", messages.TakeLease(**self._log, lease=lease), Done)
 
     def release(self, trial: int, attempt: int) -> None:
-        asked = Release(**self._log, trial=trial, attempt=attempt)
+        asked = messages.Release(**self._log, trial=trial, attempt=attempt)
         # A lease of a deleted study is gone already.
         with suppress(StudyError):
             self._server.post("release", asked, Done)
 
     def leases(self) -> list[Lease]:
-        return self._server.get("leases", OfLog(**self._log), Leases).leases
+        return self._server.get("leases", OfLog(**self._log), messages.Leases).leases
 
     def hurry_once(self, asked: Callable[[], bool]) -> None:
         self._server.hurried = asked

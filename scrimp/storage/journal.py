@@ -156,8 +156,7 @@ class JournalStorage(Storage):
             publish(self._folder / VERSION_FILE, LAYOUT_VERSION)
 
     def _check(self) -> None:
-        """Raise `StorageError` when the folder belongs to something else; an empty or missing one
-        is fine."""
+        """Raise `StorageError` for a folder of something else; an empty or missing one is fine."""
         try:
             # An empty file was cut short by a power cut.
             version = int((self._folder / VERSION_FILE).read_text() or LAYOUT_VERSION)
@@ -247,10 +246,8 @@ def _newest_attempts(folder: Path) -> dict[int, int]:
 
 
 def _read_lease(folder: Path, trial: int, attempt: int, now: float) -> Lease | None:
-    """Read a lease. Its date is taken from the open file, since a date by name may be cached.
-
-    A file that a power cut left torn is a lease that ran out: its worker lost power too.
-    """
+    """Read a lease. Its date is taken from the open file, since a date by name may be cached. A
+    file that a power cut left torn is a lease that ran out: its worker lost power too."""
     try:
         with (folder / f"{trial}-{attempt}").open("rb") as file:
             lease = msgspec.json.decode(file.read(), type=Lease)
@@ -271,8 +268,7 @@ logger = logging.getLogger("scrimp")
 
 
 class NameRecord(msgspec.Struct, frozen=True):
-    """The record of the study ``name``, number ``number`` of its journal, whose log is in the
-    folder ``study``."""
+    """The study ``name``, number ``number`` of its journal, with its log in the folder ``study``."""
 
     number: int
     name: str
@@ -291,8 +287,7 @@ class JournalNames:
         return self._folder / _digest(name)
 
     def find(self, name: str) -> NameRecord | None:
-        """Return the record of ``name``, None without one; `StorageError` when it is not valid and
-        cannot be restored."""
+        """Return the record of ``name``, None without one; `StorageError` for a damaged one."""
         with suppress(FileNotFoundError):
             return self._read(self.path(name))
         return None
@@ -330,11 +325,8 @@ class JournalNames:
                 flush_folder(self._folder)
 
     def check_owner(self, name: str, log: JournalLog) -> None:
-        """Raise `StorageError` when the log belongs to a study of another name.
-
-        A log that cannot be read passes: reading it says what is wrong, and the study can still be
-        deleted.
-        """
+        """Raise `StorageError` when the log belongs to a study of another name. A log that cannot
+        be read passes: reading it says what is wrong, and the study can still be deleted."""
         first = _first(log)
         if first is not None and first.name != name:
             raise StorageError(
@@ -365,8 +357,7 @@ class JournalNames:
         return record
 
     def _restore(self, path: Path) -> NameRecord | None:
-        """Restore a record that a power cut took, from the log whose study has a name with this
-        digest."""
+        """Restore a record that a power cut took, from the log whose study has this digest."""
         for number, study in enumerate(sorted(self._journal.iterdir())):
             if not STUDY_FOLDER.fullmatch(study.name) or study.is_symlink() or not study.is_dir():
                 continue

@@ -200,8 +200,7 @@ class JournalLog(Connected):
             return length
 
     def _store(self, lines: list[bytes], decision: int | None) -> int:
-        """Write a batch and claim a place, whose name is not on disk yet; return the length of the
-        log up to its end."""
+        """Write a batch and claim a place, unflushed; return the length of the log up to its end."""
         batch: _Batch | None = None
         while True:
             self.refresh()
@@ -307,8 +306,7 @@ class JournalLog(Connected):
             writer = None
 
     def _read_on(self, path: str) -> _Writer:
-        """Read the complete new batches of a file; opening it again shows what its writer
-        flushed."""
+        """Read the complete new batches of a file; opening it again shows what was flushed."""
         descriptor = plain_descriptor(path)
         try:
             first, newline, _ = os.pread(descriptor, MAX_FIRST_LINE_BYTES, 0).partition(b"\n")

@@ -74,8 +74,7 @@ class MemoryStorage(Storage):
 
 
 class _MemoryStore(EventStore):
-    """The log of a study in a list. Events pass through their JSON form, so that reading returns
-    what any other store would."""
+    """The log of a study in a list, whose events pass through JSON as in any other store."""
 
     durable = False
 

@@ -48,8 +48,7 @@ def open_storage(url: str) -> Storage:
 
 
 def register_storage(scheme: str, opener: Opener) -> None:
-    """Register a storage of your own for URLs ``scheme://...``; `AddressError` when the scheme is
-    taken."""
+    """Register a storage for URLs ``scheme://...``; `AddressError` when the scheme is taken."""
     SCHEMES.add(scheme, opener)
 
 

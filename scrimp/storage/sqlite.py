@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
 
-from scrimp.errors import StorageError
+from scrimp.errors import StorageError, StudyError
 from scrimp.storage.durable_files import check_local
 from scrimp.storage.event_json import Appended, check_chain, damaged, decode, link, next_link
 from scrimp.storage.forking import Connected
@@ -45,7 +45,6 @@ from scrimp.storage.store import (
     deleted_study,
     existing_study,
     lines_of,
-    missing_file,
     missing_folder,
     unknown_study,
 )
@@ -110,8 +109,7 @@ edited; a change adds a step."""
 
 
 class SqliteFile(Connected):
-    """The database at ``path``; a lock of another process is waited for up to ``timeout``
-    seconds."""
+    """The database at ``path``; ``timeout``: seconds to wait for the lock of another process."""
 
     def __init__(
         self, path: Path, timeout: float = 60.0, steps: Sequence[str] = SCHEMA_STEPS
@@ -139,8 +137,7 @@ class SqliteFile(Connected):
 
     @contextmanager
     def transaction(self, *, create: bool = False) -> Iterator[sqlite3.Connection]:
-        """Begin a write transaction and yield its connection: all or nothing, durable when the
-        block ends."""
+        """Begin a write transaction: all or nothing, durable when the block ends."""
         with self.lock, self._explained():
             connection = self._connected(create)
             try:
@@ -358,8 +355,7 @@ def _identity(path: Path) -> tuple[int, ...]:
 
 
 class SqliteStorage(Storage):
-    """The studies in the file at ``path``, which is created with the first study; a lock is waited
-    for up to ``timeout`` seconds."""
+    """The studies in the file at ``path``, created with the first study; ``timeout`` is for locks."""
 
     def __init__(self, path: str | PathLike[str], timeout: float = 60.0) -> None:
         self.path = Path(path).expanduser().absolute()
@@ -371,9 +367,8 @@ class SqliteStorage(Storage):
         lines = lines_of(events, first=True)
         with self._file.transaction(create=True) as connection:
             try:
-                study = connection.execute(
-                    "INSERT INTO studies (name) VALUES (?)", (name,)
-                ).lastrowid
+                inserted = connection.execute("INSERT INTO studies (name) VALUES (?)", (name,))
+                study = inserted.lastrowid
             except sqlite3.IntegrityError:
                 raise existing_study(name, self.url) from None
             assert study is not None
@@ -424,7 +419,11 @@ class SqliteStorage(Storage):
         found = self._file.rows("SELECT id FROM studies WHERE name = ?", name)
         if not found:
             if not self._file.path.exists():
-                raise missing_file(name, str(self.path))
+                raise StudyError(
+                    f"no study {name!r}: the file {self.path} does not exist. Name the storage with"
+                    " --storage or SCRIMP_STORAGE (in Python storage=...), or change to the folder"
+                    " where the study was created"
+                )
             raise unknown_study(name, self.names(), self.url)
         return int(found[0][0])
 
@@ -570,8 +569,7 @@ def _insert(
     lines: list[str],
     decision: int | None,
 ) -> None:
-    """Insert ``lines`` at the ``end`` of the log; the first event of the batch carries the number
-    of its decision."""
+    """Insert ``lines`` at the ``end`` of the log; the first carries the number of the decision."""
     length, checksum = end
     rows = []
     for index, line in enumerate(lines):

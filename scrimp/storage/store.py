@@ -76,17 +76,14 @@ class EventStore(ABC):
         """Return the events from position ``start`` on."""
 
     def lines(self) -> Sequence[bytes | str]:
-        """Return all events as stored lines.
-
-        A store that keeps lines returns them; the default encodes the events again.
-        """
+        """Return all events as stored lines. A store that keeps lines returns them; the default
+        encodes the events again."""
         return encode(self.read())
 
     def extend(
         self, events: Sequence[Event], start: int, decision: int | None = None
     ) -> list[Event]:
-        """Append, and return the events from ``start`` on: those of other processes, and this batch
-        in its place."""
+        """Append; return the events from ``start`` on, those of others and this batch."""
         length = self.append(events, decision)
         return list(events) if length == start + len(events) else self.read(start)
 
@@ -116,8 +113,7 @@ class EventStore(ABC):
         """Return all leases by trial; ``remaining`` is negative for those that ran out."""
 
     def hurry_once(self, asked: Callable[[], bool]) -> None:  # noqa: B027 - a store that never waits need not care
-        """Stop waiting for a server that does not answer once ``asked`` returns True; the waiting
-        call raises `Unreachable`."""
+        """Stop waiting for a server once ``asked`` returns True: the call raises `Unreachable`."""
 
 
 MAX_PAGE_EVENTS = 5000
@@ -147,8 +143,7 @@ class ServedStore(EventStore):
 
     @abstractmethod
     def page(self, start: int) -> tuple[list[str], int]:
-        """Return lines from position ``start`` on, some thousand at most, and the length of the
-        log."""
+        """Return lines from ``start`` on, some thousand at most, and the length of the log."""
 
 
 class Storage(ABC):
@@ -166,8 +161,7 @@ class Storage(ABC):
 
     @abstractmethod
     def open(self, name: str) -> EventStore:
-        """Return the log of an existing study; `StudyError`, with the nearest names, when there is
-        none."""
+        """Return the log of a study; `StudyError`, with similar names, when there is none."""
 
     @abstractmethod
     def names(self) -> list[str]:
@@ -178,8 +172,7 @@ class Storage(ABC):
         """Delete a study with all its events; `StudyError` when there is none."""
 
     def keep(self, key: str, text: str) -> None:  # noqa: B027 - a store need not remember
-        """Remember a value that can be computed again, such as a fit, under ``key``; a store may
-        forget it."""
+        """Remember under ``key`` what can be computed again, such as a fit; a store may forget it."""
 
     def kept(self, key: str) -> str | None:
         """Return the value remembered under ``key``; None when there is none."""
@@ -187,10 +180,7 @@ class Storage(ABC):
 
     def identity(self) -> str:
         """Return an id of this storage, the same for every process that opens it, drawn at random
-        when first asked for.
-
-        A copy of a storage has the id of the original.
-        """
+        when first asked for. A copy of a storage has the id of the original."""
         return hashlib.sha256(self.url.encode()).hexdigest()[:32]
 
     @abstractmethod
@@ -243,15 +233,6 @@ def unknown_study(name: str, names: Sequence[str], url: str) -> StudyError:
     return StudyError(f"no study {name!r} in {url}; {hint}")
 
 
-def missing_file(name: str, path: str) -> StudyError:
-    """Return the error for a study whose file does not exist."""
-    return StudyError(
-        f"no study {name!r}: the file {path} does not exist. Name the storage with --storage or"
-        " SCRIMP_STORAGE (in Python storage=...), or change to the folder where the study was"
-        " created"
-    )
-
-
 def existing_study(name: str, url: str) -> StudyError:
     """Return the error for a name that is taken."""
     return StudyError(
@@ -262,9 +243,7 @@ def existing_study(name: str, url: str) -> StudyError:
 
 def deleted_study(name: str, url: str) -> StudyError:
     """Return the error for a study that was deleted while it was open."""
-    return StudyError(
-        f"study {name!r} was deleted from {url} while in use; create it again to continue"
-    )
+    return StudyError(f"study {name!r} was deleted from {url} while in use; create it again")
 
 
 def decision_taken(name: str, decision: int) -> Conflict:
@@ -276,11 +255,8 @@ def decision_taken(name: str, decision: int) -> Conflict:
 
 
 def missing_folder(path: Path, scheme: str) -> StorageError:
-    """Return the error for a ``path`` whose folder does not exist.
-
-    If the path exists when read from the root of the file system, a slash is probably missing, and
-    the error says so.
-    """
+    """Return the error for a ``path`` whose folder does not exist. If the path exists when read
+    from the root of the file system, a slash is probably missing, and the error says so."""
     remedy = "create it, or choose another place"
     meant = Path("/") / path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else None
     if meant is not None and meant.parent != Path("/") and meant.parent.is_dir():

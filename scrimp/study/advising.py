@@ -72,9 +72,8 @@ def with_advice(policy: Policy, history: History, decision: Decision) -> Decisio
         own_progress=adviser.own_progress,
         chance=chance,
     )
-    return Decision(
-        replace(start, config=chosen.config), structs.replace(decision.record, reason=reason)
-    )
+    record = structs.replace(decision.record, reason=reason)
+    return Decision(replace(start, config=chosen.config), record)
 
 
 def candidates(history: History) -> list[Candidate]:
@@ -99,8 +98,7 @@ def candidates(history: History) -> list[Candidate]:
 def _first_promising(
     policy: Policy, history: History, found: Sequence[Candidate]
 ) -> tuple[Candidate | None, float | None]:
-    """Return the first candidate that the model does not rule out, and its chance to beat the best
-    result, None without a model."""
+    """Return the first candidate that the model does not rule out, with its chance."""
     if not found:
         return None, None
     chances = chances_to_beat_best(policy, history, [one.config for one in found])

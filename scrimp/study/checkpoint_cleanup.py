@@ -67,8 +67,7 @@ def needless(history: History, policy: Policy, keep: str, trials: set[int]) -> l
 
 
 def _best_of(history: History, trials: set[int]) -> set[int]:
-    """Return the best trial of the study, or with several metrics those of its front, and the best
-    of ``trials`` at full budget."""
+    """Return the best trial or the front of the study, and the best of ``trials`` at full budget."""
     known = ((number, history.trials[number].last) for number in trials)
     full = {
         number: last

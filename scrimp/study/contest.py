@@ -255,8 +255,7 @@ class Contest:
         return max(rivals, key=self.gain)
 
     def runs_needed(self, other: int, level: float) -> int:
-        """The number of further runs of both after which the best is expected to be better with
-        probability ``level``."""
+        """The number of further runs that are expected to settle the comparison at ``level``."""
         if self.probability(other) >= level:
             return 0
         difference, variance = self.apart(other)
@@ -320,8 +319,7 @@ def _fitted(encoding: Encoding, data: Data, noise: float) -> tuple[FittedTransfo
 
 
 def _largest_noise(encoding: Encoding, data: Data) -> tuple[FittedTransformed, FittedGP, float]:
-    """Return the model with the largest noise under which the data are hardly less probable than at
-    best, and that noise variance."""
+    """Return the model with the largest possible noise (`max_less_probable`), and that noise."""
     found = [(*_fitted(encoding, data, noise), noise) for noise in NUMBERS.noise_steps]
     likelihoods = []
     for _, process, _ in found:
@@ -332,8 +330,7 @@ def _largest_noise(encoding: Encoding, data: Data) -> tuple[FittedTransformed, F
 
 
 def _squared_slopes(fitted: FittedTransformed, losses: Array) -> Array:
-    """The squared slope of the transform at each loss (n,): the noise variance in units of the model
-    for a variance of 1."""
+    """The noise variance of each loss (n,) in units of the model, for a variance of 1."""
     rows = np.zeros((len(losses), fitted.inner.data.x.shape[1]))
     noise = fitted.model_units(Data(rows, losses, np.ones(len(losses)))).noise
     assert noise is not None

@@ -120,9 +120,7 @@ class Alarm:
             needed = EQUAL_FAILURES_AFTER_SUCCESS if worked else EQUAL_FAILURES_TO_STOP
             failed = [trial for trial in attempts.values() if trial is not None]
             if len(failed) < max(needed, 2 * self._slots):
-                failed = [
-                    trial for trial in takewhile(bool, attempts.values()) if trial is not None
-                ]
+                failed = [one for one in takewhile(bool, attempts.values()) if one is not None]
             kinds = Counter(_kind(trial) for trial in failed)
             nothing = over and len(failed) == len(attempts) and not found and not self._worked
             if failed and (max(kinds.values()) >= needed or nothing):
@@ -187,8 +185,7 @@ def nothing_found(history: History, name: str) -> StudyError:
 def best_report(
     history: History, at: str, weights: Mapping[str, float] | None
 ) -> tuple[Trial, Observation]:
-    """Return the best trial with its report: by the only metric, or of a front by ``weights``;
-    `StudyError` if there is none."""
+    """Return the best trial with its report: by the only metric, or of a front by ``weights``."""
     if at not in ("any", "max"):
         raise StudyError(f"at is {at!r}; it must be 'any' or 'max'")
     if not history.problem.several and weights is None:
@@ -258,8 +255,7 @@ def log_failures(history: History, catch: Catch) -> None:
 
 
 def log_outcome(history: History, trial: Trial) -> None:
-    """Log a trial that ended: a warning if it failed, once for each kind of failure, otherwise its
-    value and the best so far."""
+    """Log a trial that ended: its value and the best so far, or its failure, once for each kind."""
     problem = history.problem
     if trial.status == "failed":
         others = [other for other in history.with_status("failed") if other.id != trial.id]

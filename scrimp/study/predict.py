@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from scrimp.checks import is_finite, is_whole
 from scrimp.errors import MethodError, StudyError
-from scrimp.json_values import Config, Json
+from scrimp.json_values import Config, Json, JsonObject
 from scrimp.methods.named_methods import Method, predicting_methods
 from scrimp.methods.policy import Policy
 from scrimp.study_log.history import History
@@ -85,24 +85,17 @@ class Predictions:
     def dataframe(self) -> "pandas.DataFrame":
         """Return a pandas DataFrame with a row for each configuration: its parameters, "at", and for
         each metric its mean, "<metric>_std" and "<metric>_noise"."""
-        try:
-            import pandas
-        except ImportError:
-            raise StudyError(
-                "dataframe needs pandas, which is not installed; pip install pandas"
-            ) from None
-        rows = []
+        rows: list[Mapping[str, Json]] = []
         for config, at, metrics in self._rows():
             row = dict(config) if at is None else {**config, "at": at}
             for name, found in metrics.items():
                 row |= {name: found["mean"]}
                 row |= {f"{name}_std": found["std"], f"{name}_noise": found["noise"]}
             rows.append(row)
-        return pandas.DataFrame(rows)
+        return data_frame(rows)
 
     def to_json(self) -> list[dict[str, Json]]:
-        """Return one object for each configuration: "params", "at", and by metric "mean", "std" and
-        "noise"."""
+        """Return for each configuration "params", "at", and by metric "mean", "std" and "noise"."""
         rows = self._rows()
         return [{"params": config, "at": at, "metrics": found} for config, at, found in rows]
 
@@ -123,8 +116,7 @@ def predict_configs(
     configs: Mapping[str, Json] | Sequence[Mapping[str, Json]],
     at: float | Sequence[float] | None,
 ) -> Predictions:
-    """Predict configurations after the budget ``at``, one for all or one each; None is the full
-    budget."""
+    """Predict configurations after the budget ``at``: one for all, one each, or the full one."""
     listed: object = [configs] if isinstance(configs, Mapping) else configs
     if not isinstance(listed, Sequence) or isinstance(listed, str):
         raise StudyError(
@@ -145,9 +137,7 @@ def predict_configs(
     method = Method.from_json(history.method).name
     predicting = predicting_methods()
     if method in predicting:
-        raise StudyError(
-            f"method {method!r} has no finite result to learn from yet; run trials first"
-        )
+        raise StudyError(f"method {method!r} has no finite result to learn from; run trials first")
     raise MethodError(
         f"method {method!r} has no model that could predict; these have one:"
         f" {', '.join(predicting)}"
@@ -172,3 +162,12 @@ def _budgets(problem: Problem, at: float | Sequence[float] | None, count: int) -
                 " full budget"
             )
     return np.array(given, dtype=float)
+
+
+def data_frame(rows: Sequence[JsonObject]) -> "pandas.DataFrame":
+    """Return rows as a pandas data frame; `StudyError` without pandas."""
+    try:
+        import pandas
+    except ImportError:
+        raise StudyError("dataframe needs pandas: pip install pandas") from None
+    return pandas.DataFrame(rows)

@@ -95,15 +95,11 @@ class PrivateKey:
     @property
     def public(self) -> PublicKey:
         """The matching public key."""
-        return _public(self._key.public_key())
+        return PublicKey(self._key.public_key().public_bytes_raw())
 
     def sign(self, statement: bytes) -> str:
         """Return a signature of 64 bytes, for `PublicKey.accepts`."""
         return self._key.sign(statement).hex()
-
-
-def _public(key: "ed25519.Ed25519PublicKey") -> PublicKey:
-    return PublicKey(bytes(key.public_bytes_raw()))
 
 
 def new_pair(path: Path) -> PublicKey:
@@ -160,15 +156,14 @@ def public_keys(path: str | Path) -> tuple[PublicKey, ...]:
             raise _unusable(path, f"a public key that cannot be read: {error}") from None
         if not isinstance(key, ed25519.Ed25519PublicKey):
             raise _unusable(path, OTHER_KIND)
-        found.append(_public(key))
+        found.append(PublicKey(key.public_bytes_raw()))
     if not found:
         raise _unusable(path, "no public key")
     return tuple(found)
 
 
 def configured(variable: str, given: str | Path | None = None) -> str | None:
-    """Return the file that an option (``given``) or else the variable names; None for neither.
-    Refuse an empty name."""
+    """Return the key file that an option (``given``) or else the variable names; None for neither."""
     chosen = os.environ.get(variable) if given is None else str(given)
     if chosen is not None and not chosen.strip():
         raise StudyError(
@@ -179,8 +174,7 @@ def configured(variable: str, given: str | Path | None = None) -> str | None:
 
 
 def trusted_keys(given: str | None = None, private: str | None = None) -> tuple[PublicKey, ...]:
-    """Return the public keys that an option or the variable names, else that of the user's
-    ``private`` key, if one is named."""
+    """Return the public keys that are named, else that of the user's ``private`` key, if named."""
     named, own = configured(PUBLIC, given), configured(PRIVATE, private)
     if named is not None:
         return public_keys(named)

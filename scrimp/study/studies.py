@@ -50,13 +50,11 @@ DEFAULT_URL = "sqlite:///scrimp.db"
 
 
 def storage_at(storage: str | Storage | None) -> Storage:
-    """Open the storage at a URL; None means the variable SCRIMP_STORAGE, then
-    ``sqlite:///scrimp.db``."""
+    """Open the storage at a URL; None means SCRIMP_STORAGE, then ``sqlite:///scrimp.db``."""
     if isinstance(storage, Storage):
         return storage
-    return open_storage(
-        storage if storage is not None else os.environ.get("SCRIMP_STORAGE", DEFAULT_URL)
-    )
+    given = os.environ.get("SCRIMP_STORAGE", DEFAULT_URL) if storage is None else storage
+    return open_storage(given)
 
 
 OTHER_NAMES = {
@@ -151,9 +149,7 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
     created = beginning(name, problem, record, needed)
     sources = attachments(place, learn_from, name, problem, created.time) if learn_from else []
     if sources and compares_features(chosen):
-        past = {
-            source.study: read_history(source.study, place).problem.features for source in sources
-        }
+        past = {one.study: read_history(one.study, place).problem.features for one in sources}
         check_features(chosen.name, problem.features, past)
     # Methods that learn from past studies choose their first configurations themselves.
     asked = problem.several and not learns(chosen)
@@ -365,8 +361,7 @@ OWNER_FILE = "owner.json"
 
 
 def _claim_folder(folder: Path, storage: Storage, claim: bool) -> Path:
-    """Return ``folder``, or one beside it if another storage owns it that still exists; a storage
-    that has one beside it keeps that."""
+    """Return ``folder``, or one beside it if another storage that still exists owns it."""
     if not folder.is_dir() and not any(folder.parent.glob(f"{folder.name}-*")):
         return folder
     path = None if storage.path is None else str(storage.path.absolute())

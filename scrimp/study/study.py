@@ -253,9 +253,7 @@ class Study(Logged):
 
     def enqueue(self, config: Mapping[str, Json]) -> None:
         """Try this configuration before the method decides, unless it is queued or tried already.
-
-        Parameters left out are filled in.
-        """
+        Parameters left out are filled in."""
         with self._ledger.lock:
             enqueue_config(self._ledger, config)
 
@@ -468,9 +466,7 @@ class Study(Logged):
         history = self.history
         request.check(history)
         if callable(callbacks) or not all(callable(callback) for callback in callbacks):
-            raise StudyError(
-                f"callbacks is {callbacks!r}; it must be a list of functions of (study, trial)"
-            )
+            raise StudyError(f"callbacks is {callbacks!r}; give a list of functions")
         # A signature covers the URL of the checkpoints.
         key = signing_key() if request.placement != Placement() else None
         plan = None if key is None else self._signed_plan(key, request.placement.checkpoints)
@@ -496,13 +492,11 @@ class Study(Logged):
     def dataframe(self) -> "pandas.DataFrame":
         """Return all trials as a pandas DataFrame, a row each, with times as timestamps in UTC
         (`scrimp.study_log.record` lists the columns); NaT for a time that is no date."""
-        try:
-            import pandas
-        except ImportError:
-            raise StudyError(
-                "dataframe needs pandas, which is not installed; pip install pandas"
-            ) from None
-        frame = pandas.DataFrame(StudyRecord.of(self.history).rows())
+        from scrimp.study.predict import data_frame
+
+        frame = data_frame(StudyRecord.of(self.history).rows())
+        import pandas
+
         for name in ("started", "ended"):
             if name in frame:
                 seconds = frame[name].astype(float)

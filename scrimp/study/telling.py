@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from msgspec.structs import replace
 
 from scrimp.checks import is_whole
-from scrimp.errors import ReportError, StudyError
+from scrimp.errors import Conflict, ReportError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.json_values import Json
 from scrimp.methods.policy import Policy
@@ -19,7 +19,16 @@ from scrimp.schedulers.scheduler import Verdict, may_add
 from scrimp.space.space import Space
 from scrimp.study.ledger import Ledger
 from scrimp.study_log.advice import MAX_OPEN_PROPOSALS
-from scrimp.study_log.events import Advised, Enqueued, Reported, StudyChanged, ended_event
+from scrimp.study_log.decision_record import DecisionRecord, Told
+from scrimp.study_log.events import (
+    Advised,
+    Decided,
+    Enqueued,
+    Event,
+    Reported,
+    StudyChanged,
+    ended_event,
+)
 from scrimp.study_log.limits import Totals
 from scrimp.study_log.messages import printable, shortened
 from scrimp.study_log.reports import Stderr, as_metrics, as_standard_errors, report_events
@@ -87,8 +96,7 @@ def tell_step(
 def append_report(
     ledger: Ledger, trial: Trial, step: float, metrics: dict[str, float], stderr: dict[str, float]
 ) -> None:
-    """Record metrics after ``step``; `ReportError` if they do not count because another process
-    told the trial or took it over."""
+    """Record metrics after ``step``; `ReportError` if another process ended or took the trial."""
     now, problem = wall_clock(), ledger.history.problem
     report = Reported(
         trial=trial.id,
@@ -118,6 +126,18 @@ def ended_by_scheduler(step: float) -> str:
     return f"stopped by the scheduler at {step:g}"
 
 
+def append_told(ledger: Ledger, what: Told, events: Sequence[Event], now: float) -> bool:
+    """Append what a user adds as the next numbered decision, so that no two processes add the same
+    trial; return False if another process decided first."""
+    history, record = ledger.history, DecisionRecord(reason=what)
+    decided = Decided(decision=history.decisions, seen=history.length, record=record, time=now)
+    try:
+        ledger.append([decided, *events], history.decisions)
+    except Conflict:
+        return False
+    return True
+
+
 def enqueue_config(ledger: Ledger, config: Mapping[str, Json]) -> None:
     """Complete a configuration and queue it, unless it is queued or tried already."""
     if not isinstance(config, Mapping):
@@ -143,9 +163,7 @@ def advise_configs(
             raise StudyError(f"{name} is {text!r}; it must be a text, such as {name}='ann'")
     history = ledger.refresh()
     if history.is_selection:
-        raise StudyError(
-            f"study {ledger.store.name!r} is a selection of checkpoints, which takes no advice"
-        )
+        raise StudyError(f"study {ledger.store.name!r} is a selection, which takes no advice")
     space, rng = history.problem.space, history.rng(f"advice {history.length}")
     listed: object = advice
     if isinstance(advice, Space):

@@ -15,7 +15,7 @@ run of the best, so that effects of a seed cancel.
 
 import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import SupportsFloat
 
@@ -23,20 +23,14 @@ import numpy as np
 from scipy.special import stdtrit
 
 from scrimp.display.figures import config_words, number
-from scrimp.errors import Conflict, NumericalError, StudyError
+from scrimp.errors import NumericalError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.json_values import Config, Json, JsonObject
 from scrimp.study.contest import NUMBERS, SEED, UNMEASURED, Contest, Runs, contest_of
 from scrimp.study.ledger import Ledger
-from scrimp.study_log.decision_record import DecisionRecord, FirstDesign, Queued, Told
-from scrimp.study_log.events import (
-    BudgetGranted,
-    Decided,
-    Event,
-    Reported,
-    TrialAdded,
-    as_annotation,
-)
+from scrimp.study.telling import append_told
+from scrimp.study_log.decision_record import FirstDesign, Queued, Told
+from scrimp.study_log.events import BudgetGranted, Decided, Reported, TrialAdded, as_annotation
 from scrimp.study_log.history import History
 from scrimp.study_log.reports import as_metrics
 
@@ -106,8 +100,7 @@ class StudyVerdict:
 
     @property
     def settled(self) -> bool:
-        """True if the noise was measured, and the best is better than the runner-up and the default
-        with probability ``level``."""
+        """True if the noise was measured and the best beats each rival with probability ``level``."""
         return self.noise_freedom >= NUMBERS.min_freedom and all(
             rival.probability >= self.level for rival in self.rivals
         )
@@ -255,8 +248,7 @@ def _candidate(
 
 
 def default_place(history: History, runs: Runs) -> int | None:
-    """The configuration that a user queued or guessed first, else that of the first trial; None if it
-    has no finished run."""
+    """The configuration of the default trial; None if it has no finished run."""
     here = np.flatnonzero(runs.trial == _default_trial(history)[0])
     return int(runs.place[here[0]]) if len(here) else None
 
@@ -329,19 +321,13 @@ def _append_run(ledger: Ledger, config: Config, seed: int, value: object) -> Non
     """Record one more run of a configuration as a trial of its own, with its seed."""
     while True:
         history = ledger.refresh()
-        now, full = wall_clock(), history.problem.full_budget
-        record = DecisionRecord(reason=Told("confirmation"))
-        trial = len(history.trials)
+        now, full, trial = wall_clock(), history.problem.full_budget, len(history.trials)
         metrics: dict[str, float | None] = {**as_metrics(value, history.problem.names)}
-        events: Sequence[Event] = [
-            Decided(decision=history.decisions, seen=history.length, record=record, time=now),
+        events = (
             TrialAdded(trial=trial, config=config, time=now),
             BudgetGranted(trial=trial, budget=full, worker=ledger.worker, time=now),
             Reported(trial=trial, step=full, metrics=metrics, time=now),
             as_annotation(trial, {SEED: seed}, time=now),
-        ]
-        try:
-            ledger.append(events, history.decisions)
-        except Conflict:
-            continue
-        return
+        )
+        if append_told(ledger, Told("confirmation"), events, now):
+            return

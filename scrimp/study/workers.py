@@ -31,6 +31,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 from scrimp.checks import did_you_mean
@@ -96,14 +97,13 @@ def imported(path: str) -> Objective:
             f"the module of the objective {path!r} cannot be imported here ({error}); "
             "start in its folder, or name that folder in PYTHONPATH"
         ) from error
-    for part in name.split("."):
-        try:
-            found = getattr(found, part)
-        except AttributeError:
-            hint = did_you_mean(part, dir(found))
-            raise ObjectiveError(
-                f"the objective {path!r} does not exist: {module_name} has no {part!r}{hint}"
-            ) from None
+    try:
+        found = attrgetter(name)(found)
+    except AttributeError as error:
+        hint = did_you_mean(error.name, dir(error.obj))
+        raise ObjectiveError(
+            f"the objective {path!r} does not exist: {module_name} has no {error.name!r}{hint}"
+        ) from None
     if not callable(found):
         raise ObjectiveError(
             f"the objective {path!r} is {found!r}; it must be a function of a trial"
@@ -175,9 +175,7 @@ def join_study(name: str, storage: str | Storage, wait: float, say: Callable[[st
 
 def work(study: Study, request: Run, progress: bool | None = None) -> None:
     """Carry out ``request`` until the study is finished, within the limits that the study has.
-
-    ``progress``: None shows it on a terminal only, True also as plain lines in a pipe.
-    """
+    ``progress``: None shows it on a terminal only, True also as plain lines in a pipe."""
     history = study.history
     totals = history.totals
     replace(request, n_trials=totals.n_trials, total_budget=totals.budget).check(history)

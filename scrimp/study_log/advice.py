@@ -47,8 +47,7 @@ MAX_OPEN_IN_ALL = 1000
 
 @dataclass(frozen=True)
 class Proposal:
-    """A configuration that an adviser proposes, with its reason; ``call`` counts the times that
-    proposals were made."""
+    """A configuration that an adviser proposes, with its reason and the number of the call."""
 
     config: Config
     by: str

@@ -302,8 +302,7 @@ class Fit(_Part, frozen=True):
 
 
 class DrawnAt(_Part, frozen=True):
-    """The time at which freeze-thaw drew new configurations: the number of the decision, and of the
-    rows and trials known then."""
+    """The draw of new configurations by freeze-thaw: its decision, and the rows and trials by then."""
 
     decision: Count
     rows: Count

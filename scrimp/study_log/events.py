@@ -118,8 +118,7 @@ class Advised(_Event, frozen=True, tag="advised"):
 
 
 class TrialAdded(_Event, frozen=True, tag="trial_added"):
-    """A new trial. ``tag`` holds what its policy needs: bracket, slot, parent; ``enqueued`` if it
-    came from the front of the queue."""
+    """A new trial. ``tag`` is for its policy; ``enqueued`` if it came from the front of the queue."""
 
     trial: int
     config: Config
@@ -252,9 +251,7 @@ def as_annotation(
     """Return the event of an annotation; `StudyError` if it cannot be stored."""
     for name, value in attributes.items():
         if not isinstance(name, str) or not name:
-            raise StudyError(
-                f"the attribute's name is {name!r}; it must be a text, such as 'dataset'"
-            )
+            raise StudyError(f"the attribute's name is {name!r}; it must be a text like 'dataset'")
         if not is_unicode(name):
             raise StudyError(f"the attribute's name {name!r} is not valid Unicode; use another")
         try:
@@ -303,8 +300,7 @@ def annotation_objection(event: Annotated) -> str:
 
 
 def with_attributes(known: Mapping[str, Json], event: Annotated) -> dict[str, Json]:
-    """Return the attributes after an event, without those that it removes; attributes beyond
-    `MAX_ATTRIBUTES` are left out."""
+    """Return the attributes after an event: without removed ones, at most `MAX_ATTRIBUTES`."""
     joined = {**known, **event.attributes}
     kept = {name: value for name, value in joined.items() if value is not None}
     return dict(list(kept.items())[:MAX_ATTRIBUTES])

@@ -15,6 +15,7 @@ import hashlib
 import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -30,6 +31,12 @@ from scrimp.study_log.problem import Problem
 from scrimp.study_log.trial import Observation, Trial
 
 S = TypeVar("S")
+
+
+def _of_state(name: str) -> Any:
+    """Return a property that reads this field of the state after the events."""
+    read = attrgetter(name)
+    return property(lambda history: read(history._current()))
 
 
 class History:
@@ -98,9 +105,8 @@ class History:
 
     def rng(self, purpose: str) -> np.random.Generator:
         """Return a generator that depends on seed, number of decisions so far, and ``purpose``."""
-        return np.random.default_rng(
-            [self.problem.seed, self.decisions, zlib.crc32(purpose.encode())]
-        )
+        purpose_number = zlib.crc32(purpose.encode())
+        return np.random.default_rng([self.problem.seed, self.decisions, purpose_number])
 
     @property
     def events(self) -> Sequence[Event]:
@@ -135,40 +141,28 @@ class History:
         assert problem is not None
         return problem
 
-    @property
-    def method(self) -> JsonObject:
-        """The JSON form of the method."""
-        return self._current().method
+    method: JsonObject = _of_state("method")
+    """The JSON form of the method."""
 
-    @property
-    def limits(self) -> Limits:
-        """The limits of the study, its halt, and the place of its checkpoints."""
-        return self._current().limits
+    limits: Limits = _of_state("limits")
+    """The limits of the study, its halt, and the place of its checkpoints."""
 
     @property
     def totals(self) -> Totals:
         """The limits on n_trials, budget and time."""
         return self._current().limits.totals
 
-    @property
-    def objective(self) -> Mapping[str, Json] | None:
-        """The record of the objective that workers evaluate; None without one."""
-        return self._current().objective
+    objective: Mapping[str, Json] | None = _of_state("objective")
+    """The record of the objective that workers evaluate; None without one."""
 
-    @property
-    def plugins(self) -> tuple[str, ...]:
-        """The recorded modules that registered parts of the method."""
-        return self._current().plugins
+    plugins: tuple[str, ...] = _of_state("plugins")
+    """The recorded modules that registered parts of the method."""
 
-    @property
-    def sources(self) -> Sequence[SourceAttached]:
-        """The past studies that this one learns from."""
-        return self._current().sources
+    sources: Sequence[SourceAttached] = _of_state("sources")
+    """The past studies that this one learns from."""
 
-    @property
-    def trials(self) -> Sequence[Trial]:
-        """All trials, by number. The list is shared: do not change it."""
-        return self._current().trials
+    trials: Sequence[Trial] = _of_state("trials")
+    """All trials, by number. The list is shared: do not change it."""
 
     def trial(self, number: int) -> Trial:
         """Return the trial with this number; `StudyError` if there is none."""
@@ -203,66 +197,41 @@ class History:
         """The number of trials in each state."""
         return {status: len(members) for status, members in self._current().by_status.items()}
 
-    @property
-    def queue(self) -> Sequence[Config]:
-        """Configurations to try before the method decides."""
-        return self._current().queue
+    queue: Sequence[Config] = _of_state("queue")
+    """Configurations to try before the method decides."""
 
-    @property
-    def advised(self) -> bool:
-        """True once someone gave advice (`scrimp.study_log.advice`)."""
-        return self._current().advised
+    advised: bool = _of_state("advised")
+    """True once someone gave advice (`scrimp.study_log.advice`)."""
 
-    @property
-    def decisions(self) -> int:
-        """The number of decisions, which is the number of the next one."""
-        return self._current().decisions
+    decisions: int = _of_state("decisions")
+    """The number of decisions, which is the number of the next one."""
 
-    @property
-    def recorded(self) -> DecisionRecord:
-        """The latest value of everything that decisions recorded: fits, weights, reasons."""
-        return self._current().recorded
+    recorded: DecisionRecord = _of_state("recorded")
+    """The latest value of everything that decisions recorded: fits, weights, reasons."""
 
-    @property
-    def degraded(self) -> Sequence[tuple[int, str]]:
-        """Decisions that fell back to a simpler model, and why."""
-        return self._current().degraded
+    degraded: Sequence[tuple[int, str]] = _of_state("degraded")
+    """Decisions that fell back to a simpler model, and why."""
 
-    @property
-    def ignored(self) -> Sequence[tuple[int, str]]:
-        """Invalid entries of the log, which do not count: position and reason."""
-        return self._current().ignored
+    ignored: Sequence[tuple[int, str]] = _of_state("ignored")
+    """Invalid entries of the log, which do not count: position and reason."""
 
-    @property
-    def user_attrs(self) -> Mapping[str, Json]:
-        """The user's attributes of the study."""
-        return self._current().user_attrs
+    user_attrs: Mapping[str, Json] = _of_state("user_attrs")
+    """The user's attributes of the study."""
 
-    @property
-    def user_note(self) -> str:
-        """The user's note on the study."""
-        return self._current().user_note
+    user_note: str = _of_state("user_note")
+    """The user's note on the study."""
 
-    @property
-    def spent(self) -> float:
-        """The budget used by all trials."""
-        return self._current().spent
+    spent: float = _of_state("spent")
+    """The budget used by all trials."""
 
-    @property
-    def repeated(self) -> float:
-        """The budget of steps that were trained again, because a resumed trial had no checkpoint of
-        them; not part of ``spent``."""
-        return self._current().repeated
+    repeated: float = _of_state("repeated")
+    """The budget that was trained again for lack of a checkpoint; not part of ``spent``."""
 
-    @property
-    def freed(self) -> int:
-        """Bytes of checkpoints that were removed."""
-        return self._current().freed
+    freed: int = _of_state("freed")
+    """Bytes of checkpoints that were removed."""
 
-    @property
-    def time(self) -> float:
-        """The time of the newest event."""
-        return self._current().time
+    time: float = _of_state("time")
+    """The time of the newest event."""
 
     @property
     def is_selection(self) -> bool:

@@ -26,8 +26,7 @@ Lifted = Literal["n_trials", "budget", "timeout", "since", "checkpoints", "durab
 
 
 class Totals(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
-    """Limits of the whole study: configurations, units of the budget, seconds after ``since``; None
-    for no limit."""
+    """Limits of the study: configurations, units of budget, seconds after ``since``."""
 
     n_trials: Whole | None = None
     budget: Amount | None = None

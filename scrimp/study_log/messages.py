@@ -8,8 +8,7 @@ MAX_HEADLINE_CHARACTERS = 1000
 
 
 def readable(text: str) -> str:
-    """Return ``text`` in a form that can be stored: cut if it is too long, with characters escaped
-    that are not valid Unicode."""
+    """Return ``text`` so that it can be stored: cut if it is too long, and valid Unicode."""
     return cut(text, MAX_MESSAGE_CHARACTERS).encode("utf-8", "backslashreplace").decode("utf-8")
 
 

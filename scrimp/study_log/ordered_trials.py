@@ -97,8 +97,7 @@ _CHANGES = _Changes()
 def ordered_trials(
     history: History, name: Hashable, key: Callable[[Trial], K | None]
 ) -> Sequence[tuple[K, int]]:
-    """Return pairs of key and trial number, ascending, under the ``name`` of this order. The list
-    is shared: do not change it."""
+    """Return pairs of key and trial, ascending, kept under ``name``; do not change the list."""
     state = history.derive(_CHANGES)
     with _lock:
         order = state.by_name.pop(name, None)

@@ -54,9 +54,7 @@ class Budget:
     def __post_init__(self) -> None:
         for label, number in (("minimum", self.minimum), ("maximum", self.maximum)):
             if not is_finite(number) or number <= 0:
-                raise StudyError(
-                    f"budget {label} is {number!r}; it must be a positive finite number"
-                )
+                raise StudyError(f"budget {label} is {number!r}; it must be positive and finite")
         if self.minimum > self.maximum:
             raise StudyError(
                 f"budget minimum {self.minimum} is above its maximum {self.maximum}; swap them or"
@@ -165,9 +163,7 @@ def check_table(
             raise StudyError(f"{label} of {name!r} is {number!r}; it must be a finite number")
     missing = [name for name in metrics if name not in table]
     if whole and table and missing:
-        raise StudyError(
-            f"{label} leaves out {', '.join(missing)}; give a number for every metric, or none"
-        )
+        raise StudyError(f"{label} leaves out {', '.join(missing)}; give every metric, or none")
 
 
 def check_weights(weights: Mapping[str, float]) -> None:

@@ -241,12 +241,6 @@ class StudyRecord:
         names = [source.study for source in self.history.sources]
         return [name for name in names if not any(f" {name!r}: " in line for line in said)]
 
-    @property
-    def sources_left_out(self) -> tuple[str, ...]:
-        """A sentence for each past study that was left out, with the reason."""
-        recorded = self.history.recorded.sources
-        return () if recorded is None else recorded.left_out
-
     @cached_property
     def hints(self) -> list[str]:
         """Hints on the best configuration (`scrimp.study_log.record`)."""
@@ -264,8 +258,7 @@ class StudyRecord:
 
     @property
     def unfit(self) -> frozenset[int]:
-        """The trials that do not fit the space, from which models do not learn: imported, or from
-        before a change of the space."""
+        """The trials outside the space: imported, or older than it. No model learns from them."""
         space = self.problem.space
         found = ordered_trials(
             self.history, "unfit", lambda t: None if space.contains(t.config) else 0
@@ -305,9 +298,8 @@ class StudyRecord:
     def _rules(self) -> tuple[Rule, ...]:
         found = []
         for name, constraint in self.problem.constraints.items():
-            known = ordered_trials(
-                self.history, ("rule", name), partial(_violation, name, constraint)
-            )
+            key = partial(_violation, name, constraint)
+            known = ordered_trials(self.history, ("rule", name), key)
             held = bisect_right(known, (0.0, len(self.trials)))
             words = constraint_words(name, constraint)
             found.append(Rule(name, words, held, len(known), constraint))
@@ -363,9 +355,7 @@ class StudyRecord:
             return "new", "no trial has started"
         if self.counts.get("failed") == len(self.trials):
             last = headline(max(self.trials, key=lambda trial: trial.ended or 0.0).message)[:160]
-            return "failed", (
-                f"every trial failed, the last with {last}; fix the cause, then retry them"
-            )
+            return "failed", f"every trial failed, the last with {last}; fix it, then retry them"
         if self.over:
             return "finished", self._limit_reached()
         if self.now is not None and 0.0 <= self.now - self.active < IDLE_AFTER_SECONDS:

@@ -69,9 +69,7 @@ def as_metrics(result: object, names: tuple[str, ...], stepped: bool = False) ->
                     f"; report {name!r}, or if {near!r} is the right name, delete the study or"
                     f" choose another name for it and create it with {near!r}"
                 )
-            raise ReportError(
-                f"the study's metric {name!r} was not reported (reported: {known}){hint}"
-            )
+            raise ReportError(f"the metric {name!r} was not reported (reported: {known}){hint}")
     return metrics
 
 

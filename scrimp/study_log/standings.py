@@ -89,8 +89,7 @@ def with_report(front: Front, point: Observation, trial: int) -> Front:
 
 
 def measured_again(trial: Trial, problem: Problem) -> Trial:
-    """Return the trial with the losses of its reports by a changed problem: one with more metrics,
-    or other goals."""
+    """Return the trial measured by a changed problem: with more metrics, or other goals."""
     measured = ((point, problem.losses(point.metrics)) for point in trial.curve)
     curve = tuple(
         replace(point, losses=losses, counted=problem.counted(losses)) for point, losses in measured

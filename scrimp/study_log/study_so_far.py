@@ -117,8 +117,7 @@ MIN_EQUAL_VALUES = 5
 
 
 def hints(history: History) -> list[str]:
-    """Return hints on the best configuration: it is no better than any other, or it lies at an end
-    of the space."""
+    """Return hints on the best configuration: it lies at an end of the space, or all are equal."""
     return history.remember("hints", lambda: _hints(history))
 
 

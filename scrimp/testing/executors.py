@@ -54,8 +54,7 @@ def happened(
 
 
 class ExecutorBattery(ABC):
-    """Tests for every executor: reports in order and up to the grant, stopped trials, failures, and
-    slots that become free."""
+    """Tests for every executor: reports up to the grant, stopped trials, failures, free slots."""
 
     _made: ClassVar[Executor | None] = None
 

@@ -68,8 +68,7 @@ def close(actual: Array, expected: Array, tolerance: float = 1e-6) -> None:
 
 
 class KernelBattery:
-    """Tests for every kernel: symmetric, positive semi-definite, consistent, with pullbacks that
-    agree with finite differences."""
+    """Tests for every kernel: symmetric, positive semi-definite, consistent, correct pullbacks."""
 
     @pytest.fixture
     def columns(self) -> tuple[Column, ...]:
@@ -206,8 +205,7 @@ class KernelBattery:
 
 
 class SurrogateBattery:
-    """Tests for every surrogate with a variance: shapes, consistency, growth, fantasies, recorded
-    states and gradients."""
+    """Tests for every surrogate with a variance: shapes, growth, fantasies, states, gradients."""
 
     @pytest.fixture
     def columns(self) -> tuple[Column, ...]:

@@ -65,11 +65,7 @@ from scrimp.study_log.problem import Budget, Problem
 from scrimp.study_log.trial import Trial
 from scrimp.suggesters.suggester import Request, Suggester, Suggestion
 
-
-def _problem() -> Problem:
-    return Problem(
-        Space(x=Float(0.0, 1.0)), metrics={"loss": "minimize"}, budget=Budget("epoch", 1, 9)
-    )
+PROBLEM = Problem(Space(x=Float(0.0, 1.0)), {"loss": "minimize"}, budget=Budget("epoch", 1, 9))
 
 
 @dataclass(frozen=True)
@@ -85,13 +81,12 @@ class World:
     ending_early: float = 0.0
     skipping: float = 0.0
     diverging: float = 0.0
-    problem: Problem = field(default_factory=_problem)
+    problem: Problem = PROBLEM
     method: Mapping[str, Json] = field(default_factory=dict)
 
 
 def play(policy: Policy, world: World) -> History:
-    """Return the history after ``world.events`` events, or when the policy finished; AssertionError
-    where it breaks the contract."""
+    """Return the history in which the policy played; AssertionError where it breaks the contract."""
     game = _Game(policy, world)
     for _ in range(world.events):
         busy = len(game.history.with_status("running"))
