@@ -1,14 +1,14 @@
 """The place of a trial on the front, and the part of the front that a decision aimed at.
 
 front_headline(history, trial)               # "on the front", "dominated by trial 7"
-aim_lines(reason.each, front, problem)       # "between trial 3 and trial 9: ..."
+aim_lines(reason, front, problem)            # "between trial 3 and trial 9: ..."
 """
 
 from collections.abc import Mapping
 
-from scrimp.explain.reason_words import counted
+from scrimp.explain.reason_words import ROUNDING_TOLERANCE, counted
 from scrimp.study_log.compromise import knee_of
-from scrimp.study_log.decision_record import Expected
+from scrimp.study_log.decision_record import Expected, Modelled
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Losses, Problem, dominates
 from scrimp.study_log.standings import Front
@@ -69,22 +69,52 @@ def _listed(trials: list[int]) -> str:
     return f"; it dominates trial{'s' * (len(trials) > 1)} {shown}{more}"
 
 
-def aim_lines(each: Mapping[str, Expected] | None, front: Front, problem: Problem) -> list[str]:
+def aim_lines(reason: Modelled, front: Front, problem: Problem) -> list[str]:
     """Return the prediction of a decision for every metric, and the part of the front it aimed at;
-    nothing if it is not recorded."""
+    nothing if it is not recorded.
+
+    Models of curves predict no loss below the lowest one they have seen: a prediction or the end of a
+    band at the best value of the front means that value or better.
+    """
+    each = reason.each
     if not each or not each.keys() >= set(problem.names):
         return []
-    said = [f"{name} {_band(each[name])}" for name in problem.names]
+    best: list[float | None] = [None] * len(problem.names)
+    if front and reason.question is not None:
+        best = [min(known[place] for known, _, _ in front) for place in range(len(best))]
+    parts = zip(problem.names, problem.signs, best, strict=True)
+    said = [f"{name} {_band(each[name], sign, floor)}" for name, sign, floor in parts]
     losses = problem.counted(problem.losses({name: each[name].loss for name in problem.names}))
     where = "" if losses is None else _place(losses, sorted(front), problem)
+    if " or better (" in "".join(said) and (same := _level_with(losses, front)) is not None:
+        where = f": level with trial {same} on the front, or ahead of it"
     return [f"The models predicted {', '.join(said)}{where}."]
 
 
-def _band(expected: Expected) -> str:
+def _band(expected: Expected, sign: float, floor: float | None) -> str:
+    """Format a prediction; ``floor``: the lowest loss that its model knows."""
     if expected.low is None or expected.high is None:
         return f"{expected.loss:.4g}"
     low, high = sorted((expected.low, expected.high))
-    return f"{expected.loss:.4g} ({low:.4g} to {high:.4g})"
+    good, bad = (low, high) if sign > 0 else (high, low)
+    if floor is None or good == bad or not _nearly(sign * good, floor):
+        return f"{expected.loss:.4g} ({low:.4g} to {high:.4g})"
+    if _nearly(sign * expected.loss, floor):
+        return f"{expected.loss:.4g} or better ({'up' if bad == high else 'down'} to {bad:.4g})"
+    return f"{expected.loss:.4g} ({good:.4g} or better to {bad:.4g})"
+
+
+def _nearly(first: float, second: float) -> bool:
+    """Return True for equal numbers, one of which was rounded to six digits in a record."""
+    return abs(first - second) <= ROUNDING_TOLERANCE * abs(second)
+
+
+def _level_with(losses: Losses | None, front: Front) -> int | None:
+    """Return the trial of the front whose values these are; None without one."""
+    for known, trial, _ in front:
+        if losses is not None and all(map(_nearly, losses, known)):
+            return trial
+    return None
 
 
 def _place(losses: Losses, front: Front, problem: Problem) -> str:

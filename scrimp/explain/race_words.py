@@ -48,7 +48,7 @@ def _round_lines(fold: RaceFold, race: QuestionRace, task: int) -> list[str]:
         why = (
             f"a question goes where it removes most of the variance of the mean score for its cost:"
             f" one answer of {fold.tasks[task]} has a noise of {noise:.2g}, its weight is"
-            f" {race.shares[task]:.2g}, and {int(before[task])} were asked before"
+            f" {race.shares[task]:.2g}, and {counted(int(before[task]), 'answer')} came before"
         )
     return [f"The round has {listed} in random order, the same for every checkpoint; {why}."]
 

@@ -48,7 +48,7 @@ from scrimp.study_log.decision_record import (
     Told,
     WholeTraining,
 )
-from scrimp.study_log.problem import Problem
+from scrimp.study_log.problem import Losses, Problem
 from scrimp.study_log.trial import Trial
 
 WORDS: Mapping[type, str] = {
@@ -212,15 +212,19 @@ def why(
     method: str,
     new: bool,
     budget: float,
-    infeasible: bool = False,
+    front: Sequence[tuple[Losses, int, float]] = (),
 ) -> str:
-    """Return the reason for a decision, as a sentence."""
+    """Return the reason for a decision, as a sentence; ``front``: the best reports so far."""
     amount = "the whole training" if problem.budget is None else problem.budget.amount(budget)
     reason = record.reason
     if isinstance(record.grant, WholeTraining):
-        return _whole_training(record, problem, method, new, budget)
+        chosen = "Of the trials that waited, it was expected to end best."
+        if new:
+            rest = msgspec.structs.replace(record, grant=None)
+            chosen = why(rest, problem, method, new, budget, front)
+        return f"{whole_training_words(record)}. {chosen}"
     if isinstance(reason, Modelled) and reason.question is not None:
-        return _asked(reason, problem, infeasible)
+        return _asked(reason, problem, front)
     if isinstance(reason, Scouted | AheadOfHalf) and reason.probability is None:
         return WITHOUT_THE_MODEL[type(reason)]
     if new and isinstance(reason, FromDensity):
@@ -242,17 +246,6 @@ def why(
     return MODELLESS.get(method, chose) if new else f"The method continued it to {amount}."
 
 
-def _whole_training(
-    record: DecisionRecord, problem: Problem, method: str, new: bool, budget: float
-) -> str:
-    """Return the reason of a whole training: how little is foretold, and why it was this one."""
-    little = f"{whole_training_words(record)}."
-    if not new:
-        return f"{little} Of the trials that waited, it was expected to end best."
-    chosen = why(msgspec.structs.replace(record, grant=None), problem, method, new, budget)
-    return f"{little} {chosen}"
-
-
 def whole_training_words(record: DecisionRecord) -> str:
     """Describe how little was foretold where a whole training was granted; empty otherwise."""
     if not isinstance(record.grant, WholeTraining):
@@ -263,9 +256,11 @@ def whole_training_words(record: DecisionRecord) -> str:
     )
 
 
-def _asked(reason: Modelled, problem: Problem, infeasible: bool) -> str:
-    """Return the reason of a learning-curve method."""
+def _asked(reason: Modelled, problem: Problem, front: Sequence[tuple[Losses, int, float]]) -> str:
+    """Return the reason of a learning-curve method. Where values scatter, its model does not learn
+    from the best value so far."""
     if isinstance(reason.question, Race):
+        infeasible = bool(problem.constraints) and not front
         aim = "addition to the front" if problem.several else "improvement on the best value"
         aim = "progress towards feasibility" if infeasible else aim
         return (
@@ -279,7 +274,12 @@ def _asked(reason: Modelled, problem: Problem, infeasible: bool) -> str:
         unit, best = _per_unit(reason.question, problem), reason.question.best
         if best is None:
             return f"It had the highest expected progress towards feasibility{unit}{by}."
-        beaten = f"the best {problem.metric} so far ({problem.sign * best:.4g})"
+        known = (
+            "so far"
+            if not front or _at_best(best, front[0][0][0])
+            else "that the model learns from"
+        )
+        beaten = f"the best {problem.metric} {known} ({problem.sign * best:.4g})"
         return f"It had the highest expected improvement{unit} over {beaten}{by}."
     if reason.question is None or reason.question.threshold is None:
         return f"It was the most likely to come close to feasible{by}."
@@ -398,8 +398,8 @@ def interval_words(low: float, high: float) -> str:
     return f"95% interval {low:.4g} to {high:.4g}, noise excluded"
 
 
-ROUNDING_TOLERANCE = 2e-6
-"""Relative rounding error of recorded numbers, which have six digits."""
+ROUNDING_TOLERANCE = 6e-6
+"""Relative rounding error of recorded numbers: six digits leave up to 5e-6."""
 
 
 def _at_best(loss: float, best: float | None) -> bool:

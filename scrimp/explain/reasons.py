@@ -43,7 +43,7 @@ from scrimp.explain.reason_words import (
     whole_training_words,
     why,
 )
-from scrimp.explain.seen import Rank, Seen, rank_then, seen_by
+from scrimp.explain.seen import Rank, Seen, rank_then, seen_by, state_after
 from scrimp.json_values import Config
 from scrimp.methods.named_methods import Method, build_policy
 from scrimp.methods.policy import Start
@@ -69,7 +69,7 @@ from scrimp.study_log.fold import Fold
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Budget, Problem
 from scrimp.study_log.record import StudyRecord
-from scrimp.study_log.trial import Trial
+from scrimp.study_log.trial import Observation, Trial
 
 MAX_RANKS_SHOWN = 6
 NEARLY_ALL = 0.9999
@@ -97,8 +97,8 @@ class Moment(NamedTuple):
     def why(self, history: History) -> str:
         """Return the reason for the decision, as a sentence."""
         method = str(history.method.get("name", ""))
-        infeasible = self.seen.infeasible(history.problem)
-        return why(self.record, history.problem, method, self.new, self.budget, infeasible)
+        front = self.seen.front
+        return why(self.record, history.problem, method, self.new, self.budget, front)
 
 
 def explain(history: History, trial: int | None = None) -> Explanation:
@@ -197,11 +197,12 @@ def _moment(
     history: History, trial: Trial, decided: Decided, grant: BudgetGranted, new: bool
 ) -> Moment:
     prefix = history.events[: decided.seen]
-    seen = seen_by(history.problem, prefix, trial.id, StudyRecord.of(history).unfit)
+    then = state_after(history.problem, prefix)
+    seen = seen_by(then, trial.id, StudyRecord.of(history).unfit)
     if not new:
         # Parts of a selection are of different tasks and questions, so their scores have no rank.
         ranked = not history.is_selection
-        rank = rank_then(history.problem, prefix, trial.id, seen.reached) if ranked else None
+        rank = rank_then(then, trial.id, seen.reached) if ranked else None
         return Moment(decided, seen, rank, grant.budget, new)
     # A decision without a fit of its own used the latest one before.
     before = (event.record for event in reversed(prefix) if isinstance(event, Decided))
@@ -242,7 +243,7 @@ def _reason(history: History, trial: Trial, moment: Moment, title: str) -> Decis
     lines.append(f"It was made after {data}{'; ' if best else ''}{best}.")
     lines += model_lines(record, problem)
     if isinstance(record.reason, Modelled) and record.reason.each:
-        lines += aim_lines(record.reason.each, seen.front, problem)
+        lines += aim_lines(record.reason, seen.front, problem)
     else:
         lines += belief_lines(record, problem, trial, None if seen.best is None else seen.best[0])
     infeasible = seen.infeasible(problem)
@@ -359,7 +360,7 @@ def _modelled_sentence(
     begun = f"Chosen by {chooser} after {counted(seen.reports, 'report')}"
     begun += f", when {past}" if past else ""
     begun += f". {seen.depends}" if seen.depends else ""
-    aims = aim_lines(reason.each, seen.front, problem)
+    aims = aim_lines(reason, seen.front, problem)
     if aims:
         return f"{begun}. {aims[0]}"
     expected = reason.expected
@@ -429,7 +430,7 @@ def _only_budget(history: History, trial: Trial, budget: float) -> str:
     ends = {"running": "so far", "failed": "since it failed", "stale": "since its worker vanished"}
     if trial.status in ends:
         return f"{amount} and no more, {ends[trial.status]}"
-    own, events = _loss_at(trial, budget), history.events
+    own, events = _report_at(trial, budget), history.events
     # Trials that were given this budget, and more later; those of other brackets began with more.
     here = {
         event.trial
@@ -437,11 +438,12 @@ def _only_budget(history: History, trial: Trial, budget: float) -> str:
         if isinstance(event, BudgetGranted) and event.budget == budget
     }
     continued = [other for other in history.trials if other.id in here and other.granted > budget]
-    # By their losses after this budget, the worst of them last.
+    # By their standings after this budget, the worst of them last.
     ahead = sorted(
-        (loss, -other.id)
+        (report.standing, -other.id, report)
         for other in continued
-        if (loss := _loss_at(other, budget)) is not None and (own is None or loss < own)
+        if (report := _report_at(other, budget)) is not None
+        and (own is None or report.standing < own.standing)
     )
     if not ahead or len(ahead) < len(continued) or problem.several:
         own_last = max(
@@ -452,17 +454,18 @@ def _only_budget(history: History, trial: Trial, budget: float) -> str:
         later = sum(isinstance(event, BudgetGranted) for event in events[own_last + 1 :])
         went = f"the {counted(later, 'later grant')} went to other trials"
         return f"{amount} and no more: {went if later else 'no grant was made after its report'}"
-    loss, number = ahead[-1]
-    last = f"trial {-number} with {problem.sign * loss:.4g}"
+    _, number, report = ahead[-1]
+    last = f"trial {-number} with {problem.value(report.loss):.4g}"
     went = f"{len(ahead)} trials ahead of it continued, the worst of them {last}"
     if len(ahead) == 1:
         went = f"{last} was ahead of it and continued"
     return f"{amount} and no more: {went}"
 
 
-def _loss_at(trial: Trial, budget: float) -> float | None:
-    """Return the loss of a trial after ``budget``."""
-    return next((point.loss for point in trial.curve if point.step >= budget), None)
+def _report_at(trial: Trial, budget: float) -> Observation | None:
+    """Return the first report of a trial after ``budget`` that counts."""
+    counts = (point for point in trial.curve if point.loss is not None)
+    return next((point for point in counts if point.step >= budget), None)
 
 
 def _chance_sentence(problem: Problem, trial: Trial, moment: Moment) -> str:
@@ -522,7 +525,7 @@ def _stop_words(history: History, trial: Trial) -> str:
         if isinstance(event, Reported) and event.trial == trial.id
     )
     until = history.events[: max(own, default=-1) + 1]
-    rank = rank_then(problem, until, trial.id, trial.budget)
+    rank = rank_then(state_after(problem, until), trial.id, trial.budget)
     if rank is None or rank.count == 1:
         return words
     return f"{words}, number {rank.place} of the {rank.count} trials that had come that far"

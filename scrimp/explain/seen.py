@@ -2,16 +2,17 @@
 
 Everything here can be checked by hand: reports before the decision, and ranks at a budget.
 
-    seen = seen_by(problem, history.events[: decided.seen], trial, unfit)
-    rank = rank_then(problem, history.events[: decided.seen], trial, seen.reached)
+    then = state_after(problem, history.events[: decided.seen])
+    seen = seen_by(then, trial, unfit)
+    rank = rank_then(then, trial, seen.reached)
 """
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
 from scrimp.explain.reason_words import counted
-from scrimp.study_log.events import Ended, Event, Reported, TrialAdded
-from scrimp.study_log.fold import observation
+from scrimp.study_log.events import Event
+from scrimp.study_log.fold import State
 from scrimp.study_log.problem import Problem
 from scrimp.study_log.standings import Front, standings, with_report
 from scrimp.study_log.trial import Observation
@@ -52,31 +53,35 @@ class Seen:
         return f"the best {problem.metric} so far was {problem.sign * loss:.4g} (trial {trial})"
 
 
-def seen_by(
-    problem: Problem, events: Sequence[Event], own: int, unfit: Container[int] = ()
-) -> Seen:
-    """Return the data in the first ``events`` of a log, for a decision about trial ``own``; the
-    trials in ``unfit`` do not fit the space."""
-    trials, reports, failures, reached, without = 0, 0, 0, 0.0, 0
-    front: Front = []
+def state_after(problem: Problem, events: Sequence[Event]) -> State:
+    """Return the state of a study after the first ``events`` of its log: late and repeated reports
+    do not count in it."""
+    state = State()
+    state.problem = problem
     for event in events:
-        match event:
-            case TrialAdded(trial=trial) if trial in unfit:
-                without += 1
-            case Ended(trial=trial) | Reported(trial=trial) if trial in unfit and trial != own:
-                pass
-            case TrialAdded():
-                trials += 1
-            case Ended(status="failed"):
-                failures += 1
-            case Reported():
-                reports += 1
-                point = observation(event, problem)
-                if point.feasible:
-                    front = with_report(front, point, event.trial)
-                if event.trial == own:
-                    reached = max(reached, event.step)
-    return Seen(trials, reports, failures, reached, front, without)
+        state.apply(event)
+    return state
+
+
+def seen_by(state: State, own: int, unfit: Container[int] = ()) -> Seen:
+    """Return the data that a decision about trial ``own`` had; the trials in ``unfit`` do not fit
+    the space."""
+    fit = [trial for trial in state.trials if trial.id not in unfit]
+    counted_trials = [trial for trial in state.trials if trial.id == own or trial.id not in unfit]
+    front = state.front
+    if len(fit) < len(state.trials):
+        front = []
+        for trial in fit:
+            for point in trial.curve:
+                front = with_report(front, point, trial.id) if point.feasible else front
+    return Seen(
+        trials=len(fit),
+        reports=sum(len(trial.curve) for trial in counted_trials),
+        failures=sum(trial.status == "failed" for trial in counted_trials),
+        reached=state.trials[own].budget if own < len(state.trials) else 0.0,
+        front=front,
+        unfit=len(state.trials) - len(fit),
+    )
 
 
 @dataclass(frozen=True)
@@ -102,15 +107,17 @@ class Rank:
         return f"{line}."
 
 
-def rank_then(problem: Problem, events: Sequence[Event], own: int, reached: float) -> Rank | None:
+def rank_then(state: State, own: int, reached: float) -> Rank | None:
     """Return the rank by the first report at ``reached`` or beyond; None without one."""
+    problem = state.problem
+    if problem is None or problem.budget is None or not reached > 0.0:
+        return None
     points: dict[int, Observation] = {}
-    for event in events:
-        if isinstance(event, Reported) and event.step >= reached > 0 and event.trial not in points:
-            point = observation(event, problem)
-            if point.loss is not None:
-                points[event.trial] = point
-    if own not in points or problem.budget is None:
+    for trial in state.trials:
+        beyond = (one for one in trial.curve if one.step >= reached and one.loss is not None)
+        if (first := next(beyond, None)) is not None:
+            points[trial.id] = first
+    if own not in points:
         return None
     places = dict(zip(points, standings(list(points.values())), strict=True))
     order = sorted(points, key=lambda number: (places[number], number))

@@ -110,7 +110,7 @@ def _one_by_one(raws: Sequence[bytes], study: str, start: int) -> list[Event]:
     for raw in raws:
         try:
             events.append(_decoder.decode(_record(raw)))
-        except (ValueError, LookupError, TypeError) as error:
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
             raise StorageError(
                 f"event {start + len(events)} of study {study!r} cannot be read: {error}. Use the"
                 " scrimp version that wrote it, or restore the study from a backup"
@@ -120,7 +120,7 @@ def _one_by_one(raws: Sequence[bytes], study: str, start: int) -> list[Event]:
 
 def _together(text: bytes | str, count: int) -> list[Event] | None:
     """Decode all lines in one call; None when one of the ``count`` lines is broken."""
-    with suppress(ValueError):
+    with suppress(ValueError, RecursionError):
         found = _many.decode_lines(text)
         events: list[Event] = found[1::2]  # type: ignore[assignment]
         if found[::2] == [FORMAT_NUMBER] * count and len(events) == count:

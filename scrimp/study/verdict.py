@@ -69,7 +69,8 @@ class StudyVerdict:
     has no finished run or is the best; ``default_name`` says which. ``luckiest``: the configuration
     with the best value, if another one is expected to be better; None otherwise. ``confirmed``: runs
     that this verdict made. ``after``: the training at which values are compared, in words; empty
-    without budgets.
+    without budgets. ``less_trained``: the best value of the study, in words, if its trial has too
+    little training to be compared; empty otherwise.
     """
 
     study: str
@@ -85,6 +86,7 @@ class StudyVerdict:
     after: str = ""
     default_name: str = "the first trial"
     luckiest: Candidate | None = None
+    less_trained: str = ""
 
     @property
     def probability_better(self) -> float:
@@ -130,7 +132,7 @@ class StudyVerdict:
         for name in ("best", "runner_up", "default"):
             one = getattr(self, name)
             found[name] = None if one is None else {**vars(one), "params": dict(one.params)}
-        return {**found, "confirmed": self.confirmed}
+        return {**found, "confirmed": self.confirmed, "less_trained": self.less_trained}
 
     def __str__(self) -> str:
         best, runner_up = self.best, self.runner_up
@@ -139,6 +141,7 @@ class StudyVerdict:
         lines = [
             f"Best: trial {best.trial} ({config_words(best.params)}), {self.metric}"
             f" {number(best.value)}{self.after}{best.of_runs}.",
+            *([f"Not compared: {self.less_trained}."] if self.less_trained else []),
             self._noise_sentence(),
             f"It beats the runner-up{same}, trial {runner_up.trial} ({number(runner_up.value)}"
             f"{runner_up.of_runs}), with probability {_shown(runner_up.probability)};"
@@ -225,7 +228,20 @@ def verdict_of(history: History, level: float = 0.95, confirmed: int = 0) -> Stu
         after=f" after {budget.amount(runs.budget)}" if budget is not None else "",
         default_name=_default_trial(history)[1],
         luckiest=None if luckiest == contest.best else found[luckiest],
+        less_trained=_less_trained(history, runs),
     )
+
+
+def _less_trained(history: History, runs: Runs) -> str:
+    """Name the trial with the best value of the study if it has less training than is compared."""
+    budget = history.problem.budget
+    if budget is None or history.best is None:
+        return ""
+    trial, point = history.best
+    if trial.budget >= runs.budget:
+        return ""
+    value = f"{history.problem.metric} {number(history.problem.value(point.loss))}"
+    return f"trial {trial.id} has the best value so far, {value} after {budget.amount(point.step)}"
 
 
 def _candidate(

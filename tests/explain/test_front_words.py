@@ -4,7 +4,7 @@ import pytest
 
 import scrimp
 from scrimp.explain.front_words import aim_lines, front_headline
-from scrimp.study_log.decision_record import Expected
+from scrimp.study_log.decision_record import Expected, Growth, Modelled
 from scrimp.study_log.problem import Problem
 
 METRICS = {"error": "minimize", "speed": "maximize"}
@@ -14,7 +14,7 @@ FRONT = [((0.1, -1.0), 3, 1.0), ((0.5, -5.0), 4, 1.0), ((0.9, -9.0), 7, 1.0)]
 
 def aimed(error, speed, front=FRONT):
     each = {"error": Expected(error, error - 0.1, error + 0.1), "speed": Expected(speed)}
-    (line,) = aim_lines(each, front, PROBLEM)
+    (line,) = aim_lines(Modelled(each=each), front, PROBLEM)
     return line
 
 
@@ -37,8 +37,35 @@ def test_the_part_of_the_front_is_named(error, speed, words):
 
 def test_the_first_of_a_front_and_no_expectation():
     assert "the first of the front" in aimed(0.3, 3.0, [])
-    assert aim_lines(None, FRONT, PROBLEM) == []
-    assert aim_lines({"error": Expected(0.1)}, FRONT, PROBLEM) == []
+    assert aim_lines(Modelled(), FRONT, PROBLEM) == []
+    assert aim_lines(Modelled(each={"error": Expected(0.1)}), FRONT, PROBLEM) == []
+
+
+@pytest.mark.parametrize(
+    ("error", "speed", "words"),
+    [
+        (
+            Expected(0.1, 0.1, 0.6),
+            Expected(1.0, 0.5, 9.0),
+            "error 0.1 or better (up to 0.6), speed 1 (9 or better to 0.5): level with trial 3 on the"
+            " front, or ahead of it.",
+        ),
+        (
+            Expected(0.4, 0.2, 0.6),
+            Expected(9.0, 5.0, 9.0),
+            "error 0.4 (0.2 to 0.6), speed 9 or better (down to 5): ahead of the front, in place of"
+            " trial 4, 7.",
+        ),
+    ],
+)
+def test_the_lowest_loss_that_a_model_of_curves_knows_is_told_as_that_or_better(
+    error, speed, words
+):
+    each = {"error": error, "speed": speed}
+    (line,) = aim_lines(Modelled(each=each, question=Growth(9.0)), FRONT, PROBLEM)
+    assert line == f"The models predicted {words}"
+    (plain,) = aim_lines(Modelled(each=each), FRONT, PROBLEM)
+    assert "or better" not in plain
 
 
 def told(*pairs, weights=None):

@@ -118,6 +118,8 @@ def test_beliefs_about_a_budget_name_it(trial: Trial) -> None:
             "error 0.3 or better after 9 epochs (95% interval: up to 0.5)",
         ),
         (Expected(0.4, 0.3, 0.5, 9.0), 0.2, "(95% interval: 0.3 or better to 0.5)"),
+        # Six digits are recorded.
+        (Expected(0.103001, 0.103001, 0.5, 9.0), 0.1030005, "a new best error after 9 epochs"),
         (Expected(0.4, 0.35, 0.5, 9.0), 0.2, "(95% interval 0.35 to 0.5, noise excluded)"),
     ],
 )
@@ -166,6 +168,9 @@ def test_a_gain_is_told_with_the_value_it_improves_on(
     assert why(record, problem, "freeze-thaw", True, 3.0) == (
         f"It had the highest expected improvement{each} over the best error so far (0.25) by epoch 9."
     )
+    scattered = why(record, problem, "freeze-thaw", True, 3.0, [((0.1,), 4, 9.0)])
+    assert "over the best error that the model learns from (0.25) by epoch 9." in scattered
+    assert "so far (0.25)" in why(record, problem, "freeze-thaw", True, 3.0, [((0.25,), 4, 9.0)])
     words = score_words(record, {"name": "freeze-thaw"}, problem)
     assert score_lines(record, words, trial) == [
         f"It had the highest score: -1.5 (the logarithm of the expected improvement{each})."

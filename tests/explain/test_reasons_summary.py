@@ -88,6 +88,26 @@ def test_promotions_tell_their_ranks_and_who_stood_behind() -> None:
     assert made.explain().trial == 1  # the best one
 
 
+def test_trials_over_a_limit_are_not_ahead_of_those_within_it() -> None:
+    limits = {"size": scrimp.AtMost(1)}
+    made = study(budget=EPOCHS, method="asha", constraints=limits)
+    reports = ((0.1, 5.0), (0.5, 1.0), (0.3, 1.0))
+    for trial, (error, size) in enumerate(reports):
+        added = TrialAdded(trial=trial, config={"lr": 0.1 + 0.1 * trial, "layers": 1})
+        decided(made, trial, DecisionRecord(), added, BudgetGranted(trial=trial, budget=1.0))
+        report = Reported(trial=trial, step=1.0, metrics={"error": error, "size": size})
+        made._ledger.append([report])
+    decided(made, 3, DecisionRecord(), BudgetGranted(trial=2, budget=3.0, attempt=2))
+    given = "It was given 1 epoch and no more:"
+    assert explain(made.history, 0).summary[1] == (
+        f"{given} trial 2 with 0.3 was ahead of it and continued."
+    )
+    decided(made, 4, DecisionRecord(), BudgetGranted(trial=0, budget=3.0, attempt=2))
+    assert (
+        explain(made.history, 1).summary[1] == f"{given} the 3 later grants went to other trials."
+    )
+
+
 @pytest.mark.parametrize(
     ("method", "begun"),
     [

@@ -85,7 +85,7 @@ def test_each_question_without_a_feasible_trial_has_its_own_words() -> None:
         record = DecisionRecord(reason=Modelled(-1.0, question=question))
         score = score_words(record, {"name": "freeze-thaw"}, problem, 0, True)
         assert score.startswith("the logarithm of the expected progress towards feasibility")
-        assert "feasibility" in why(record, problem, "freeze-thaw", True, 1.0, True)
+        assert "feasibility" in why(record, problem, "freeze-thaw", True, 1.0)
 
 
 def test_a_failed_model_is_no_scout_of_a_plateau(monkeypatch: pytest.MonkeyPatch) -> None:

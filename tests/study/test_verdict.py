@@ -48,6 +48,26 @@ def test_without_repeats_the_noise_is_bounded_and_nothing_is_settled() -> None:
     assert "it may be several times larger" in str(verdict)
 
 
+def test_a_better_value_after_less_training_is_named_and_not_compared() -> None:
+    study = scrimp.create_study(
+        "s",
+        SPACE,
+        budget=scrimp.Budget("epoch", 1, 9),
+        method="random",
+        storage="memory://",
+        seed=0,
+    )
+    for steps, value in ((9, 0.5), (9, 0.6), (3, 0.2), (3, 0.7)):
+        trial = study.ask()
+        study.report(trial, step=steps, value=value)
+    verdict = study.verdict()
+    assert verdict.best.trial == 0
+    assert "Not compared: trial 2 has the best value so far, value 0.2 after 3 epochs." in str(
+        verdict
+    )
+    assert "Not compared" not in str(studied(noisy(0.0)).verdict())
+
+
 def test_the_noise_of_repeated_configurations() -> None:
     study = studied(noisy(0.05), noisy=True)
     objective = noisy(0.05, 1)
