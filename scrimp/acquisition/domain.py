@@ -246,9 +246,12 @@ def contains_rows(x: Array, known: Array) -> Mask:
     order = np.argsort(known_keys)
     sorted_keys = known_keys[order]
     first, last = np.searchsorted(sorted_keys, [keys - slack, keys + slack])
-    for i in np.flatnonzero(last > first):
-        near = known[order[first[i] : last[i]]]
-        found[i] = (np.abs(near - x[i]) <= ROW_TOLERANCE).all(axis=1).any()
+    left = np.flatnonzero(last > first)
+    while len(left):
+        near = known[order[first[left]]]
+        found[left] = (np.abs(near - x[left]) <= ROW_TOLERANCE).all(axis=1)
+        first[left] += 1
+        left = left[~found[left] & (first[left] < last[left])]
     return found
 
 

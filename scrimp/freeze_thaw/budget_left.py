@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.freeze_thaw.curve_rows import RowList
+from scrimp.freeze_thaw.curve_rows import PausedTrial, RowList
 from scrimp.freeze_thaw.freeze_thaw_numbers import NUMBERS
 from scrimp.freeze_thaw.study_curves import StudyCurves
 from scrimp.schedulers.rungs import halving_levels
@@ -78,6 +78,10 @@ class BudgetLeft:
             costs_may_count and by_cost,
         )
 
+    def affordable(self, paused: list[PausedTrial]) -> list[PausedTrial]:
+        """Return the paused trials whose next slice may be granted."""
+        return [own for own in paused if own.slice_end - own.used <= self.largest_slice]
+
 
 def _limit_set_at(history: History) -> float:
     """Return the time from which the time limit counts."""
@@ -126,8 +130,10 @@ class UnitCosts:
     @staticmethod
     def of(rows: RowList, curves: StudyCurves) -> "UnitCosts | None":
         """Learn from the reports so far; None while they are too few, or all cost the same."""
-        known = [trial for trial in rows.unit_costs if curves.usable[trial]]
-        logs = np.log([rows.unit_costs[trial] for trial in known])
+        count = len(rows.unit_costs)
+        trials = np.fromiter(rows.unit_costs, dtype=np.intp, count=count)
+        costs = np.fromiter(rows.unit_costs.values(), dtype=float, count=count)
+        known, logs = trials[curves.usable[trials]], np.log(costs[curves.usable[trials]])
         if len(known) < NUMBERS.min_trials_to_predict_cost:
             return None
         if np.ptp(logs) <= NUMBERS.smallest_cost_difference:

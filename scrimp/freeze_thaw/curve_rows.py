@@ -17,15 +17,17 @@ Rows are only ever added, so a decision that records the number of rows it saw c
 a retried trial loses rows.
 
     rows = history.derive(CurveTable())
-    rows.trial, rows.step, rows.standing                   # lists of the same length
+    rows.trial, rows.step, rows.standing                   # arrays of the same length
 """
 
 import math
-from bisect import bisect_right, insort
+from array import array
+from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scrimp.freeze_thaw.freeze_thaw_numbers import NUMBERS
 from scrimp.schedulers.rungs import Levels
@@ -42,6 +44,9 @@ from scrimp.study_log.events import (
 from scrimp.study_log.fold import Fold
 from scrimp.study_log.problem import Budget, Problem
 from scrimp.study_log.trial import Trial
+
+Array = NDArray[np.float64]
+Places = NDArray[np.intp]
 
 SCOUT = "scout"
 """The tag of trials that no model chose: those of the first design, and those drawn at random."""
@@ -91,7 +96,7 @@ def first_slice_end(problem: Problem) -> float:
 class RowList:
     """The rows so far and the state of the trials behind them. Read it, do not change it.
 
-    - ``trial``, ``step``, ``standing``: the rows.
+    - ``trial``, ``step``, ``standing``: the rows, as arrays that grow and that NumPy copies at once.
     - ``newest``: the standing at the step of each row, not the lowest so far.
     - ``lowest``: the best standing of each trial.
     - ``last_step``: the step of the newest row of each trial.
@@ -109,10 +114,10 @@ class RowList:
 
     def __init__(self, problem: Problem) -> None:
         self.change_problem(problem)
-        self.trial: list[int] = []
-        self.step: list[float] = []
-        self.standing: list[float] = []
-        self.newest: list[float] = []
+        self.trial = array("q")
+        self.step = array("d")
+        self.standing = array("d")
+        self.newest = array("d")
         self.lowest: dict[int, float] = {}
         self.last_step: dict[int, float] = {}
         self.run_lengths: dict[int, float] = {}
@@ -125,7 +130,8 @@ class RowList:
         self.unit_costs: dict[int, float] = {}
         self.units_since_limit = 0.0
         self.first_grant: dict[int, float] = {}
-        self._peaks: list[float] = []
+        self._peaks = array("d")
+        self._lowest_of_scouts: list[float] = []
         self._all_unit_costs: dict[int, list[float]] = {}
         self._cost_metric_seen = False
         self._first_report: tuple[int, float, float] | None = None
@@ -134,6 +140,10 @@ class RowList:
     def levels_reached(self, step: float) -> int:
         """Return the number of levels at or below ``step``."""
         return bisect_right(self.levels, step * (1.0 + 1e-9))
+
+    def levels_reached_by(self, steps: Array) -> Places:
+        """Return the number of levels at or below each of ``steps`` (k,)."""
+        return np.searchsorted(self.levels, steps * (1.0 + 1e-9), side="right")
 
     def startup_time(self, begin: float) -> float:
         """Return the time from ``begin`` to the first report beyond the training it reports:
@@ -155,10 +165,11 @@ class RowList:
         many on a plateau do not shrink. A peak counts as that much at most, so that a few runs that
         explode are not taken for noise.
         """
-        drawn = [self.lowest[trial] for trial in self.scouts if trial in self.lowest]
-        if len(drawn) < NUMBERS.first_configs_of_list or len(self._peaks) < NUMBERS.least_peaks:
+        drawn, count = self._lowest_of_scouts, len(self._lowest_of_scouts)
+        if count < NUMBERS.first_configs_of_list or len(self._peaks) < NUMBERS.least_peaks:
             return 0.0
-        spread = (float(np.median(drawn)) - min(drawn)) / 2.0
+        median = (drawn[(count - 1) // 2] + drawn[count // 2]) / 2.0
+        spread = (median - drawn[0]) / 2.0
         if not spread > 0.0:
             return 0.0
         height = float(np.minimum(self._peaks, spread).mean())
@@ -187,7 +198,7 @@ class RowList:
         if point.loss is None:
             self.add_failure(trial)
             return
-        self.lowest[trial.id] = min(point.standing, self.lowest.get(trial.id, math.inf))
+        self._lower(trial.id, point.standing)
         latest = trial.curve[-3:]
         if len(latest) == 3 and all(one.feasible for one in latest):
             before, middle, after = (one.standing for one in latest)
@@ -256,10 +267,10 @@ class RowList:
             for row, owner in enumerate(self.trial)
             if owner != trial.id or self.standing[row] < math.inf
         ]
-        self.trial = [self.trial[row] for row in kept]
-        self.step = [self.step[row] for row in kept]
-        self.standing = [self.standing[row] for row in kept]
-        self.newest = [self.newest[row] for row in kept]
+        self.trial = array("q", [self.trial[row] for row in kept])
+        for name in ("step", "standing", "newest"):
+            column = getattr(self, name)
+            setattr(self, name, array("d", [column[row] for row in kept]))
         self.last_step.pop(trial.id, None)
         for owner, step in zip(self.trial, self.step, strict=True):
             if owner == trial.id:
@@ -278,6 +289,15 @@ class RowList:
     def _first_slice_end(self, trial: Trial) -> float:
         """Return the step before which the trial gives no row."""
         return min(self.first_slice_end, self.first_grant.get(trial.id, 0.0))
+
+    def _lower(self, trial: int, standing: float) -> None:
+        """Take in a standing that may be the best of its trial; those of scouts are kept in order."""
+        known = self.lowest.get(trial, math.inf)
+        self.lowest[trial] = min(standing, known)
+        if trial in self.scouts and standing < known:
+            if known < math.inf:
+                del self._lowest_of_scouts[bisect_left(self._lowest_of_scouts, known)]
+            insort(self._lowest_of_scouts, standing)
 
     def _append(self, trial: int, step: float, newest: float) -> None:
         """Append a row; an infinite loss is that of a failure."""

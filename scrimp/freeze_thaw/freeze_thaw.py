@@ -105,11 +105,7 @@ class FreezeThaw(Policy):
         """Return the next slice: steps 1 to 3, then the model's choice, or halving."""
         rows = history.derive(CurveTable())
         left = BudgetLeft.of(history, rows)
-        paused = [
-            waiting
-            for waiting in rows.paused.values()
-            if waiting.slice_end - waiting.used <= left.largest_slice
-        ]
+        paused = left.affordable(list(rows.paused.values()))
         if not left.may_add and not paused:
             text = "no further configuration may be added and no slice is left"
             return Decision(wait_or_finish(history, text))
@@ -147,16 +143,16 @@ class FreezeThaw(Policy):
         """Return the next slice by the model: steps 5 to 9."""
         rows, encoding = history.derive(CurveTable()), encoding_of(history.problem.space)
         drawn_at = when_drawn(history, model)
-        one_metric = len(model.each) == 1
+        one_metric, stuck = len(model.each) == 1, frozenset[int]()
         if one_metric:
-            probability, paused = scouting(rows, model, left, paused)
+            probability, stuck = scouting(rows, model, left)
             if rng.random() < probability:
                 record = DecisionRecord(
                     reason=Scouted(probability), curves=_new_fit(history, model, drawn_at)
                 )
                 return send_scout(history, rows, paused, left, rng, record)
-        known = set(model.trials.tolist())
-        paused = [waiting for waiting in paused if waiting.trial in known]
+        known = [trial for trial in model.trials.tolist() if trial in rows.paused]
+        paused = left.affordable([rows.paused[trial] for trial in known if trial not in stuck])
         situation = Situation(history, rows, left, model, paused)
         new = new_configs_of(history, model, encoding, drawn_at)
         places = new.untried(model, drawn_at) if left.may_add else np.zeros(0, dtype=np.intp)

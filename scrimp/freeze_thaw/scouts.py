@@ -27,6 +27,7 @@ rule. (Jamieson and Talwalkar, Non-stochastic best arm identification and hyperp
 
 import copy
 import math
+from array import array
 from collections.abc import Collection, Sequence
 
 import msgspec
@@ -48,23 +49,20 @@ from scrimp.suggesters.untried_configs import KNOWN, draw_fresh
 Array = NDArray[np.float64]
 
 
-def scouting(
-    rows: RowList, model: StudyModel, left: BudgetLeft, paused: list[PausedTrial]
-) -> tuple[float, list[PausedTrial]]:
-    """Return the probability that this decision goes to the scouts, and the paused trials without
-    those that are stuck on a plateau."""
+def scouting(rows: RowList, model: StudyModel, left: BudgetLeft) -> tuple[float, frozenset[int]]:
+    """Return the probability that this decision goes to the scouts, and the trials that are stuck
+    on a plateau."""
     target = model.first.target
     spread = target.cap - target.low
     probability = crowd_probability(np.array(list(rows.lowest.values())), spread)
     if not left.may_add:
-        return probability, paused
-    if probability >= NUMBERS.plateau_probability:
-        stuck = stuck_trials(rows, spread)
-        paused = [waiting for waiting in paused if waiting.trial not in stuck]
+        return probability, frozenset()
+    on_plateau = probability >= NUMBERS.plateau_probability
+    stuck = stuck_trials(rows, spread) if on_plateau else frozenset[int]()
     if not model.curves.listed:
         ends = model.ends_of_trials[0][0]
         probability = max(probability, copies_probability(target.distance_from_best(ends)))
-    return probability, paused
+    return probability, stuck
 
 
 def send_scout(
@@ -119,18 +117,18 @@ def copies_probability(behind: Array) -> float:
     return min(NUMBERS.max_probability_by_copies, (copies - 1) / len(behind))
 
 
-def stuck_trials(rows: RowList, spread: float) -> set[int]:
+def stuck_trials(rows: RowList, spread: float) -> frozenset[int]:
     """Return trials of the crowd that fell by at most 1 % of the range over two levels."""
     losses: dict[int, list[float]] = {}
     for trial, loss in zip(rows.trial, rows.standing, strict=True):
         losses.setdefault(trial, []).append(loss)
     bound = min(rows.lowest.values()) + NUMBERS.near_best_share * spread
     levels, fall = NUMBERS.stuck_levels, NUMBERS.stuck_share * spread
-    return {
+    return frozenset(
         trial
         for trial, own in losses.items()
         if len(own) > levels and own[-1] <= bound and own[-1 - levels] - own[-1] <= fall
-    }
+    )
 
 
 def promotion(
@@ -138,16 +136,17 @@ def promotion(
 ) -> PausedTrial | None:
     """Return the next trial of successive halving among ``members`` (all, by default), from the
     highest level down; None when a new configuration is due."""
-    reached: dict[int, dict[int, float]] = {}
-    for trial, step, loss in zip(rows.trial, rows.step, rows.standing, strict=True):
-        if members is None or trial in members:
-            reached.setdefault(rows.levels_reached(step), {})[trial] = loss
-    for level in sorted(reached, reverse=True):
-        losses = reached[level]
+    trial, loss = np.array(rows.trial, dtype=np.intp), np.array(rows.standing)
+    reached = rows.levels_reached_by(np.array(rows.step, dtype=float))
+    waiting = rows.levels_reached_by(np.array([own.used for own in paused], dtype=float))
+    if members is not None:
+        reached[~np.isin(trial, list(members))] = -1
+    for level in range(len(rows.levels), -1, -1):
+        here = reached == level
+        losses = dict(zip(trial[here].tolist(), loss[here].tolist(), strict=True))
         entries = sorted(losses.values())
-        ready = [
-            own for own in paused if own.trial in losses and rows.levels_reached(own.used) == level
-        ]
+        at_level = (paused[place] for place in np.flatnonzero(waiting == level).tolist())
+        ready = [own for own in at_level if own.trial in losses]
         if ready and len(entries) > 1:
             best = min(ready, key=lambda own: (losses[own.trial], own.trial))
             if losses[best.trial] <= entries[len(entries) // 2 - 1]:
@@ -161,12 +160,12 @@ def ranked_by_fronts(history: History, rows: RowList) -> RowList:
     if not history.problem.several:
         return rows
     losses, infeasible, _ = metric_losses(history, rows)
-    level = np.array([rows.levels_reached(step) for step in rows.step])
+    level = rows.levels_reached_by(np.array(rows.step, dtype=float))
     ranks = np.zeros(len(level))
     for place in np.unique(level):
         here = level == place
         ranks[here] = front_ranks(np.where(infeasible[here, None], math.inf, losses[here]))
     ranked = copy.copy(rows)
-    ranked.standing = np.where(infeasible, math.inf, ranks).tolist()
+    ranked.standing = array("d", np.where(infeasible, math.inf, ranks))
     ranked.lowest = dict(zip(rows.trial, ranked.standing, strict=True))
     return ranked

@@ -122,7 +122,7 @@ class StudyCurves:
         standing = np.maximum(np.array(own, dtype=float), -INFEASIBLE_STANDING)
         return StudyCurves(
             trial=np.array(rows.trial, dtype=np.intp),
-            step=np.array(rows.step),
+            step=np.array(rows.step, dtype=float),
             standing=standing,
             losses=standing[:, None],
             infeasible=~(standing < INFEASIBLE_STANDING),
@@ -256,7 +256,7 @@ class MetricCurves:
             target = CurveTarget.of_front(self.losses[order], front[:, self.metric])
             return target, target.forward(self.losses[order])
         losses = self.losses if self.feasible(order) else self.study.standing / INFEASIBLE_STANDING
-        _, first = np.unique(self.trial[: int(order.max()) + 1], return_index=True)
+        first = first_rows(self.trial[: int(order.max()) + 1])
         shift = NUMBERS.target_shift_of_list if self.listed else NUMBERS.target_shift
         target = CurveTarget.learn(losses[order], losses[first], shift)
         return target, target.forward(losses[order])
@@ -270,29 +270,37 @@ class MetricCurves:
         ranks = self.study.standing
         if len(self.study.kinds) > 1:
             ranks = self.study.ranks(int(self.place[count - 1]) + 1)
-        best: dict[int, float] = {}
-        newest: dict[int, int] = {}
-        for place in places.tolist():
-            trial = int(self.trial[place])
-            best[trial] = min(best.get(trial, np.inf), float(ranks[self.place[place]]))
-            newest[trial] = place
-        worst = sorted(best, key=lambda trial: (-best[trial], trial))
-        keep = np.zeros(count, dtype=bool)
-        keep[places] = True
-        for trial in worst:
-            if keep.sum() > NUMBERS.rows_after_dropping:
-                own = self.trial[:count] == trial
-                own[newest[trial]] = False
-                keep[own] = False
-        for trial in worst:
-            if keep.sum() > NUMBERS.rows_after_dropping:
-                keep[newest[trial]] = False
-        return np.flatnonzero(keep)
+        trials, own, sizes = np.unique(self.trial[places], return_inverse=True, return_counts=True)
+        best = np.full(len(trials), np.inf)
+        np.minimum.at(best, own, ranks[self.place[places]])
+        newest = np.zeros(len(trials), dtype=np.intp)
+        newest[own] = np.arange(len(places))
+        worst = np.argsort(-best, kind="stable")
+        older = sizes[worst] - 1
+        shortened = np.zeros(len(trials), dtype=bool)
+        shortened[worst[len(places) - np.cumsum(older) + older > NUMBERS.rows_after_dropping]] = (
+            True
+        )
+        keep = ~shortened[own]
+        keep[newest] = True
+        keep[newest[worst[: max(int(keep.sum()) - NUMBERS.rows_after_dropping, 0)]]] = False
+        return places[keep]
 
     def append_to(self, factor: CurveFactor, order: Places) -> None:
         """Append these rows to a factor."""
         trials = self.trial[order]
         factor.append(self.study.features[trials], trials, self.time_axis(self.step[order]))
+
+
+def first_rows(trial: Places) -> Places:
+    """Return the first row of each trial that has rows, in the order of the trials.
+
+    >>> first_rows(np.array([2, 0, 2, 0]))
+    array([1, 0])
+    """
+    first = np.full(int(trial.max()) + 1, -1)
+    first[trial[::-1]] = np.arange(len(trial))[::-1]
+    return first[first >= 0]
 
 
 # --- several metrics ------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def test_in_a_continuous_space_the_first_slice_gives_one_row(
 ) -> None:
     """Where a run was let go shorter than others, it teaches from there on."""
     losses = [report(step, 1.0 - 0.1 * step) for step in range(1, 6)]
-    assert rows_of(losses, OPEN, granted).step == steps
+    assert rows_of(losses, OPEN, granted).step.tolist() == steps
 
 
 def test_in_a_continuous_space_a_failure_counts_where_others_have_rows() -> None:

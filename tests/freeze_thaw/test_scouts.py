@@ -103,5 +103,5 @@ def test_ranks_without_a_model_are_those_of_fronts() -> None:
         study.report(trial, step=1, error=error, score=1.0, weights=weights)
     history = study._ledger.history
     rows = history.derive(CurveTable())
-    assert ranked_by_fronts(history, rows).standing == [1.0, 0.0, 0.0]
-    assert rows.standing == [0.5, 0.4, 0.6]
+    assert ranked_by_fronts(history, rows).standing.tolist() == [1.0, 0.0, 0.0]
+    assert rows.standing.tolist() == [0.5, 0.4, 0.6]

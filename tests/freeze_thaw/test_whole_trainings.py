@@ -120,7 +120,8 @@ def test_rows_keep_no_lucky_early_loss_where_reports_scatter(noisy: scrimp.Study
     history = noisy.history
     rows = history.derive(CurveTable())
     curves = StudyCurves.of(history, rows, encoding_of(history.problem.space))
-    assert rows.is_scattered and curves.standing.tolist() == rows.newest != rows.standing
+    assert rows.is_scattered and curves.standing.tolist() == rows.newest.tolist()
+    assert rows.newest != rows.standing
     for trial, step, newest in zip(rows.trial, rows.step, rows.newest, strict=True):
         (point,) = (one for one in history.trials[trial].curve if one.step == step)
         assert newest == point.loss
@@ -137,7 +138,7 @@ def test_smooth_curves_do_not_scatter() -> None:
         rows = history.derive(CurveTable())
         curves = StudyCurves.of(history, rows, encoding_of(history.problem.space))
         assert rows.scatter == 0.0 and not rows.is_scattered
-        assert curves.standing.tolist() == rows.standing
+        assert curves.standing.tolist() == rows.standing.tolist()
 
 
 @pytest.mark.parametrize("noise", [0.1, 0.4])
