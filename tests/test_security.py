@@ -15,6 +15,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 
 import scrimp
 from scrimp.cli.main import main
@@ -31,9 +32,11 @@ from scrimp.study_log.events import (
     Lost,
     Reported,
     StudyChanged,
+    StudyCreated,
     TrialAdded,
 )
-from scrimp.study_log.limits import Placement, Totals
+from scrimp.study_log.limits import Placement, StopSettings, Totals
+from scrimp.study_log.problem import Problem
 from tests.tools.postgres_server import PrivateServer, available
 
 PACKAGE = Path(scrimp.__file__).parent
@@ -375,6 +378,51 @@ def test_leases_without_number_are_not_all_read(tmp_path: Path) -> None:
     study.optimize(lambda trial: 0.5, n_trials=3, progress=False)
     assert len(study._ledger.store.leases()) == MAX_LEASES
     assert study.history.counts["completed"] == 3
+
+
+def cells(**changes: Any) -> list[StudyCreated | StudyChanged | TrialAdded]:
+    """The beginning of a selection by question, with changes of its first event."""
+    chosen = scrimp.create_selection(
+        "s", checkpoints=[1, 2], tasks={"a": 4, "b": 4}, storage="memory://", seed=0
+    )
+    return [replace(chosen.history.created, **changes)]
+
+
+SETTINGS = cells()[0].method["settings"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "more"),
+    [
+        ({"method": {"name": "race"}}, []),
+        ({"method": {"name": "kg", "settings": {"ordered": True, "weights": "x"}}}, []),
+        (
+            {
+                "method": {
+                    "name": "race",
+                    "settings": SETTINGS | {"questions": {"a": 10**13, "b": 4}},
+                }
+            },
+            [],
+        ),
+        ({"method": {"name": "race", "settings": SETTINGS | {"questions": {"a": -3, "b": 4}}}}, []),
+        ({"problem": Problem(SPACE).to_json()}, []),
+        ({}, [TrialAdded(trial=0, config={"checkpoint": [1]})]),
+        (
+            {"method": {"name": "kg", "settings": SETTINGS}},
+            [StudyChanged(stop=StopSettings(share=1e308))],
+        ),
+    ],
+)
+def test_a_planted_selection_ends_nobody_with_a_traceback(
+    changes: dict[str, Any], more: list[Any], tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path}/s.db"
+    scrimp.create_study("good", SPACE, storage=url, method="random")
+    open_storage(url).create("s", [*cells(**changes), *more])
+    code, said = scrimp_command("show", "s", "--storage", url, folder=tmp_path)
+    assert code and "Traceback" not in said and said.startswith("scrimp: "), said
+    assert "good" in scrimp_command("studies", "--storage", url, folder=tmp_path)[1]
 
 
 @pytest.mark.parametrize("config", [{"x": "a"}, {"x": [1]}, {"x": 10**400}, {"y": 1}, {}])

@@ -20,6 +20,8 @@ from typing import SupportsIndex
 import numpy as np
 from numpy.typing import NDArray
 
+from scrimp.errors import StudyError
+
 Array = NDArray[np.float64]
 Places = NDArray[np.intp]
 Values = Sequence[float] | Array
@@ -29,6 +31,10 @@ MARGIN_SHARE = 0.5
 
 NOISE_ANSWERS = 8.0
 """Weight of the noise of a task in the variance of a few rows, in answers."""
+
+
+MAX_QUESTIONS = 10_000_000
+"""Questions of all tasks: their order is kept in memory."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,13 @@ class Questions:
     costs: tuple[float, ...] | None = None
     repeats: int = 1
     difficulty: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if min(self.sizes, default=1) < 1 or sum(self.sizes) > MAX_QUESTIONS:
+            raise StudyError(
+                f"tasks have {max(self.sizes)} questions; give each at least 1, and all of them at"
+                f" most {MAX_QUESTIONS:,}"
+            )
 
     @property
     def totals(self) -> Places:

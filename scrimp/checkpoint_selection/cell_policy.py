@@ -26,6 +26,7 @@ from scrimp.checkpoint_selection.question_policy import (
     decide_questions,
     is_race,
     question_scores,
+    read_in_words,
     recommend_race,
     recorded_settings,
 )
@@ -115,6 +116,7 @@ def empty_table(
     )
 
 
+@read_in_words
 def score_table(history: History) -> ScoreTable:
     """Return the latest score of each cell; one beyond `LARGEST_SCORE` counts as failed."""
     table = empty_table(*cells_of_space(history.problem.space), recorded_settings(history))
@@ -157,6 +159,7 @@ def selector_of(history: History) -> "Selector":
     )
 
 
+@read_in_words
 def recommendation(history: History) -> "Recommendation":
     """Return the answer that the scores so far support."""
     if is_race(history):
@@ -227,6 +230,7 @@ def ended_reason(history: History) -> str:
     return action.reason if isinstance(action, Finish) else ""
 
 
+@read_in_words
 def _ending(history: History) -> tuple[Wait | Finish | None, tuple[LossCheck, ...] | None]:
     """Return why no cell is handed out, or None, and the checks to record. A model is fitted only
     if a check is due."""

@@ -11,7 +11,19 @@ import base64
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, TypedDict, cast
+from functools import wraps
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Literal,
+    NamedTuple,
+    NotRequired,
+    ParamSpec,
+    TypedDict,
+    TypeVar,
+    cast,
+)
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +31,7 @@ from numpy.typing import NDArray
 from scrimp.checkpoint_selection.answer_book import AnswerBook, Array, Questions, Values
 from scrimp.checkpoint_selection.question_race import NUMBERS, QuestionRace
 from scrimp.checkpoint_selection.score_table import Checkpoint
-from scrimp.errors import ReportError, StudyError
+from scrimp.errors import ReportError, ScrimpError, StudyError
 from scrimp.executors.live_trial import LiveTrial
 from scrimp.json_values import JsonObject
 from scrimp.methods.policy import Decision, Start
@@ -38,6 +50,9 @@ from scrimp.threads import one_thread
 if TYPE_CHECKING:  # these load SciPy
     from scrimp.checkpoint_selection.race_posterior import RacePosterior
     from scrimp.checkpoint_selection.recommendation import Recommendation
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 RACE = "race"
 """The name of the method, in the record of a selection."""
@@ -262,6 +277,31 @@ class SelectionSettings(TypedDict):
     difficulty: NotRequired[Mapping[str, str]]
 
 
+DAMAGED = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
+"""Errors of a log with content that no selection writes."""
+
+
+def read_in_words(
+    function: Callable[Concatenate[History, P], R],
+) -> Callable[Concatenate[History, P], R]:
+    """Return a function of a selection's log that raises `StudyError` where the log has content that
+    no selection writes."""
+
+    @wraps(function)
+    def read(history: History, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(history, *args, **kwargs)
+        except ScrimpError:
+            raise
+        except DAMAGED as error:
+            raise StudyError(
+                f"selection {history.created.name!r} cannot be read ({error!r}): its log has content"
+                " that scrimp does not write; restore a backup, or delete it"
+            ) from None
+
+    return read
+
+
 def recorded_settings(history: History) -> SelectionSettings:
     """Return the settings that a selection was created with."""
     return cast("SelectionSettings", history.method["settings"])
@@ -321,6 +361,7 @@ def race_words(history: History) -> str:
     )
 
 
+@read_in_words
 def decide_questions(history: History) -> Decision:
     """Return the next part of the round that no one is answering."""
     fold, race = race_of(history)

@@ -367,6 +367,7 @@ def recommendation_record(answer: "Recommendation") -> dict[str, object]:
 def show_selection(history: "History", as_json: bool) -> None:
     """Print a selection for ``scrimp show`` and ``scrimp best``."""
     from scrimp.checkpoint_selection.cell_policy import recommendation, score_table
+    from scrimp.checkpoint_selection.question_policy import read_in_words
 
     table, answer = score_table(history), recommendation(history)
     record = {
@@ -377,7 +378,7 @@ def show_selection(history: "History", as_json: bool) -> None:
         "tasks": list(table.tasks),
         "cells": cell_counts(history),
         "recommendation": recommendation_record(answer),
-        "trials": [_cell_record(history, trial, table) for trial in history.trials],
+        "trials": read_in_words(_cell_records)(history, table),
     }
     if as_json:
         echo(json.dumps(record))
@@ -419,6 +420,10 @@ def _cause(message: str) -> str:
 def cell_counts(history: "History") -> dict[str, int]:
     """Count the cells in each state."""
     return {status: count for status, count in history.counts.items() if count}
+
+
+def _cell_records(history: "History", table: "ScoreTable") -> list[dict[str, object]]:
+    return [_cell_record(history, trial, table) for trial in history.trials]
 
 
 def _cell_record(history: "History", trial: "Trial", table: "ScoreTable") -> dict[str, object]:

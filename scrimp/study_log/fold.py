@@ -24,6 +24,7 @@ from scrimp.checks import is_whole
 from scrimp.errors import ConfigError, StudyError
 from scrimp.json_values import Config, Json, JsonObject
 from scrimp.space.growth import grown_config
+from scrimp.space.parameter import Categorical
 from scrimp.space.space import Space
 from scrimp.study_log.decision_record import EMPTY_RECORD, latest_record
 from scrimp.study_log.events import (
@@ -238,6 +239,19 @@ class State:
             return
         self.created, self.method, self.plugins = event, event.method, event.plugins
         self.problem = self.parse(event.problem)
+        self._check_cells()
+
+    def _check_cells(self) -> None:
+        """Raise `StudyError` for a selection whose configurations are not cells of a table."""
+        if self.created is None or self.problem is None:
+            return
+        cells = {"checkpoint": Categorical, "task": Categorical}
+        kinds = {name: type(parameter) for name, parameter in self.problem.space.items()}
+        if self.created.kind == "selection" and kinds != cells:
+            raise StudyError(
+                f"event {self.length} of the log describes a selection without checkpoints and tasks;"
+                " the log is damaged: restore a backup, or delete the study"
+            )
 
     def _attach(self, event: SourceAttached) -> None:
         self.sources.append(event)
@@ -278,6 +292,7 @@ class State:
     def _change(self, event: StudyChanged) -> None:
         if event.problem is not None:
             old, self.problem = self.problem, self.parse(event.problem)
+            self._check_cells()
             if old is not None and old.space != self.problem.space:
                 self._move_to(old.space, self.problem.space)
             if old is not None and (old.metrics, old.goals) != (
