@@ -136,9 +136,8 @@ def is_better(  # noqa: PLR0913 - every argument is a keyword a user may want
     """
     _check(tasks, weights or {}, level, answers)
     names = list(tasks)
-    book = Questions(
-        tuple(tasks.values()), tuple(float((weights or {}).get(name, 1.0)) for name in names)
-    )
+    shares = tuple(float((weights or {}).get(name, 1.0)) for name in names)
+    book = Questions(tuple(tasks.values()), shares)
     rng, wealth = np.random.default_rng(seed), Wealth()
     known: dict[tuple[int, int], float] = {}
     total, length = sum(tasks.values()), float(FIRST_DRAWS)

@@ -270,9 +270,8 @@ class RowMeans:
         In a task without cells the difference leaves out nothing but the level.
         """
         solution = self.fitted.solution
-        scores = np.stack(
-            [solution.covariance_with_cell(int(row), column)[rows, column] for row in rows]
-        )
+        cells = (solution.covariance_with_cell(int(row), column) for row in rows)
+        scores = np.stack([covariance[rows, column] for covariance in cells])
         scores -= self.to_cells[:, rows, column].T @ self.to_cells[:, rows, column]
         noise = self.posterior.noise[column]
         variance = np.diag(scores) + noise

@@ -60,11 +60,7 @@ class ScoreTable:
 
     @classmethod
     def empty(
-        cls,
-        checkpoints: Sequence[Checkpoint],
-        tasks: Sequence[str],
-        *,
-        ordered: bool = True,
+        cls, checkpoints: Sequence[Checkpoint], tasks: Sequence[str], *, ordered: bool = True
     ) -> "ScoreTable":
         """Return a table without scores. Checkpoints that are numbers, or names that differ in one
         number, lie at these steps, others at 0, 1, 2, …

@@ -343,9 +343,8 @@ def _inverses(prior: GridPrior, cells: GridCells, tasks: Index, width: int) -> t
     pair = mask[:, :, None] * mask[:, None, :]
     blocks = prior.own[rows[:, :, None], rows[:, None, :]] * pair
     place = np.arange(width)
-    blocks[:, place, place] += np.where(
-        mask > 0.0, prior.noise[tasks, None] + cells.noise[tasks, :width], 1.0
-    )
+    noise = prior.noise[tasks, None] + cells.noise[tasks, :width]
+    blocks[:, place, place] += np.where(mask > 0.0, noise, 1.0)
     factors, halves = np.empty_like(blocks), np.empty_like(blocks)
     for number, block in enumerate(blocks):
         factors[number], info = lapack.dpotrf(block, lower=1)

@@ -293,9 +293,7 @@ def _low_rank(
 
     def pull(gradient: GridGradient) -> Array:
         blocks = np.einsum("pipk->ik", gradient.shared.reshape(rank, size, rank, size))
-        by_noise = float((2.0 * noise * gradient.noise).sum())
-        return np.concatenate(
-            [[float((blocks * by_length).sum()), by_noise], gradient.loadings.T.ravel()]
-        )
+        head = [float((blocks * by_length).sum()), float((2.0 * noise * gradient.noise).sum())]
+        return np.concatenate([head, gradient.loadings.T.ravel()])
 
     return prior, pull

@@ -45,9 +45,8 @@ class SeparablePrior:
         rows, values = cells.rows[tasks, places], cells.values[tasks, places]
         covariance = self.curve[np.ix_(rows, rows)] * self.tasks[np.ix_(tasks, tasks)]
         covariance += self.level * (tasks[:, None] == tasks)
-        covariance[np.arange(len(rows)), np.arange(len(rows))] += (
-            self.noise[tasks] + cells.noise[tasks, places]
-        )
+        every = np.arange(len(rows))
+        covariance[every, every] += self.noise[tasks] + cells.noise[tasks, places]
         factor, info = lapack.dpotrf(covariance, lower=1)
         if info != 0 or not np.all(np.isfinite(factor)):
             raise NumericalError(
@@ -82,27 +81,24 @@ class SeparableSolution:
         curve, tasks = self.prior.curve[self.rows], self.prior.tasks[self.tasks]
         whole = curve[:, :, None] * tasks[:, None, :]
         whole[np.arange(len(self.rows)), :, self.tasks] += self.prior.level
-        flat = solve_triangular(
-            self.factor, whole.reshape(len(whole), -1), lower=True, check_finite=False
-        )
-        return np.asarray(flat.reshape(whole.shape))
+        flat = whole.reshape(len(whole), -1)
+        white = solve_triangular(self.factor, flat, lower=True, check_finite=False)
+        return np.asarray(white.reshape(whole.shape))
 
     def mean(self, shared: Array | None = None) -> Array:
         """Return E f (K, J); all curves are smooth, so ``shared`` must be None."""
         assert shared is None
         spread = np.zeros((len(self.prior.curve), len(self.prior.tasks)))
         np.add.at(spread, (self.rows, self.tasks), self.weights)
-        return np.asarray(
-            self.prior.curve @ spread @ self.prior.tasks + self.prior.level * spread.sum(0)
-        )
+        levels = self.prior.level * spread.sum(0)
+        return np.asarray(self.prior.curve @ spread @ self.prior.tasks + levels)
 
     @cached_property
     def variance(self) -> Array:
         """Var f (K, J) of the noise-free function."""
         before = np.outer(np.diag(self.prior.curve), np.diag(self.prior.tasks)) + self.prior.level
-        return np.asarray(
-            np.maximum(before - np.einsum("nkj,nkj->kj", self.whitened, self.whitened), 0.0)
-        )
+        explained = np.einsum("nkj,nkj->kj", self.whitened, self.whitened)
+        return np.asarray(np.maximum(before - explained, 0.0))
 
     def covariance_with_cell(self, row: int, task: int) -> Array:
         """Return Cov(f_ij, f_row,task) of every cell (K, J)."""

@@ -251,9 +251,8 @@ class CheckpointFolder:
         for name, reason in left_out.items():
             if reason not in self._named:
                 self._named.add(reason)
-                logger.warning(
-                    "the checkpoint of %s leaves out %r: it is %s", self.trial.name, name, reason
-                )
+                words = "the checkpoint of %s leaves out %r: it is %s"
+                logger.warning(words, self.trial.name, name, reason)
 
 
 def prune_trial(trial: Path, vouched: Vouched) -> None:

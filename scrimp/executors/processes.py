@@ -120,10 +120,7 @@ class Processes(WorkerSlots[_WorkerProcess]):
     """An executor with one worker process per environment, which holds extra variables."""
 
     def __init__(
-        self,
-        task: Task,
-        environments: Sequence[Mapping[str, str]],
-        time_limit: float | None = None,
+        self, task: Task, environments: Sequence[Mapping[str, str]], time_limit: float | None = None
     ) -> None:
         try:
             self._task = cloudpickle.dumps(task)

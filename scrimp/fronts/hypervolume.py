@@ -204,9 +204,8 @@ def default_reference(losses: Array) -> Array:
     [1.1, 11.0]
     """
     front = losses[non_dominated(losses)]
-    return np.array(
-        [_beyond(own, every) for own, every in zip(front.T, losses.T, strict=True)], dtype=float
-    )
+    pairs = zip(front.T, losses.T, strict=True)
+    return np.array([_beyond(own, every) for own, every in pairs], dtype=float)
 
 
 def _beyond(front: Array, every: Array) -> float:

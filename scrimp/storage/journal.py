@@ -252,9 +252,8 @@ def _read_lease(folder: Path, trial: int, attempt: int, now: float) -> Lease | N
         with (folder / f"{trial}-{attempt}").open("rb") as file:
             lease = msgspec.json.decode(file.read(), type=Lease)
             date = os.fstat(file.fileno()).st_mtime
-            return replace(
-                lease, remaining=lease.remaining + date - now, seconds=lease.remaining, renewal=date
-            )
+            seconds = lease.remaining
+            return replace(lease, remaining=seconds + date - now, seconds=seconds, renewal=date)
     except FileNotFoundError:
         return None  # released just now
     except ValueError:

@@ -50,13 +50,11 @@ class Candidate:
 
 def with_advice(policy: Policy, history: History, decision: Decision) -> Decision:
     """Return ``decision``, or with a proposal in place of its new configuration."""
-    start = decision.action
-    if not history.derive(ADVICE).open or not isinstance(start, Start):
+    start, advice = decision.action, history.derive(ADVICE)
+    if not advice.open or not isinstance(start, Start):
         return decision
-    advised = len(history.derive(ADVICE).tried)
-    if start.continue_from is not None or advised + 1 > MAX_SHARE_ADVISED * (
-        len(history.trials) + 1
-    ):
+    room = MAX_SHARE_ADVISED * (len(history.trials) + 1)
+    if start.continue_from is not None or len(advice.tried) + 1 > room:
         return decision
     chosen, chance = _first_promising(policy, history, candidates(history))
     if chosen is None:

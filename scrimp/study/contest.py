@@ -286,9 +286,8 @@ def contest_of(history: History, runs: Runs) -> Contest:
     if noise is None or noise.freedom < 3.0 * NUMBERS.min_freedom:
         fitted, process, share = _largest_noise(encoding, data)
         bound = math.sqrt(share / float(_squared_slopes(fitted, runs.loss)[0]))
-        noise = (
-            Noise(bound, UNMEASURED, NUMBERS.told_freedom) if noise is None else noise.raised(bound)
-        )
+        bounded = Noise(bound, UNMEASURED, NUMBERS.told_freedom)
+        noise = bounded if noise is None else noise.raised(bound)
     if noise.source != UNMEASURED:
         known = Data(x, data.y, noise.std**2 / counts)
         fitted, process = _fitted(encoding, known, NUMBERS.min_noise)

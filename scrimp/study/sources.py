@@ -303,9 +303,8 @@ def _apart(past: Problem, problem: Problem, widths: dict[str, float]) -> float:
     shared = [name for name in widths if name in past.features]
     if not shared:
         return math.inf
-    gaps = [
-        (past.features[name] - problem.features[name]) / (widths[name] or 1.0) for name in shared
-    ]
+    own, other = problem.features, past.features
+    gaps = [(other[name] - own[name]) / (widths[name] or 1.0) for name in shared]
     return math.sqrt(sum(gap * gap for gap in gaps) / len(gaps))
 
 

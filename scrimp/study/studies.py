@@ -349,9 +349,8 @@ def checkpoint_root(storage: Storage, name: str) -> Root:
         identity = identity or sha256(name.encode(errors="replace")).hexdigest()
         # The name becomes a folder name that cannot leave its parent.
         folder = parent() / f"{re.sub(r'[^A-Za-z0-9_-]+', '-', name)[:60]}-{identity[:32]}"
-        return (
-            folder if isinstance(storage, MemoryStorage) else _claim_folder(folder, storage, claim)
-        )
+        private = isinstance(storage, MemoryStorage)
+        return folder if private else _claim_folder(folder, storage, claim)
 
     return root
 

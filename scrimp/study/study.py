@@ -360,12 +360,7 @@ class Study(Logged):
                     )
 
     def report(
-        self,
-        trial: Trial | int,
-        *,
-        step: float,
-        stderr: Stderr = None,
-        **metrics: SupportsFloat,
+        self, trial: Trial | int, *, step: float, stderr: Stderr = None, **metrics: SupportsFloat
     ) -> bool:
         """Report metrics after some training; return True to continue, False to end here (stopped,
         paused or completed).

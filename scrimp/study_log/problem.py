@@ -175,11 +175,10 @@ def check_weights(weights: Mapping[str, float]) -> None:
         raise StudyError("all weights are 0; give at least one metric a weight above 0")
 
 
-def _named(label: str, given: object, example: str) -> Mapping[str, Json]:
-    """Check that the user gave a table of values by name."""
+def _check_named(label: str, given: object, example: str) -> None:
+    """Refuse anything but a table of values by name."""
     if not isinstance(given, Mapping) or not all(isinstance(name, str) and name for name in given):
         raise StudyError(f"{label} is {given!r}; it must be a table by name, such as {example}")
-    return given
 
 
 @dataclass(frozen=True)
@@ -219,11 +218,11 @@ class Problem:
             )
         if not isinstance(self.noisy, bool):
             raise StudyError(f"noisy is {self.noisy!r}; it must be True or False")
-        for name, rule in _named(
-            "constraints", self.constraints, "{'memory_gb': scrimp.AtMost(16)}"
-        ).items():
+        _check_named("constraints", self.constraints, "{'memory_gb': scrimp.AtMost(16)}")
+        for name, rule in self.constraints.items():
             check_constraint(name, rule)
-        for name, number in _named("features", self.features, "{'rows': 1e5}").items():
+        _check_named("features", self.features, "{'rows': 1e5}")
+        for name, number in self.features.items():
             if not isinstance(number, int | float) or not math.isfinite(number):
                 raise StudyError(f"feature {name!r} is {number!r}; it must be a finite number")
 
