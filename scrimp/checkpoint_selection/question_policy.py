@@ -247,9 +247,8 @@ def race_of(history: History) -> tuple[RaceFold, QuestionRace]:
 def _at_budget(
     history: History, settings: RaceFold, budget: float, load: float
 ) -> tuple[RaceFold, QuestionRace]:
-    """Return the race with this budget. Loading a checkpoint once per round must not take more than
-    a fifth of the budget, so costly loads mean fewer rounds: a race of R rounds loads about
-    R (N - 1) / ln N checkpoints."""
+    """Return the race with this budget, in so few rounds that loads take at most a fifth of it: a
+    race of R rounds loads about R (N - 1) / ln N checkpoints."""
     rows, rounds = len(settings.checkpoints), None
     if load > 0.0 and rows > 1:
         loads = (rows - 1) / math.log(rows)

@@ -115,9 +115,8 @@ def count_steps(low: float, high: float, step: float) -> tuple[int, bool]:
 def checked_step(
     low: float, high: float, log: bool, label: str, step: object
 ) -> tuple[float, float]:
-    """Return the step in its normal form, and the last number that it gives from ``low`` to ``high``
-    (both int, or both float), with a warning if that is not ``high``; raise `SpaceError` for an
-    illegal step."""
+    """Return the step and its last number up to ``high``, both int or both float, with a warning if
+    that is not ``high``; raise `SpaceError` for an illegal step."""
     number, whole = plain(step), isinstance(low, int)
     if not is_finite(number) or number <= 0 or (whole and number != int(number)):
         kind = "whole" if whole else "finite"

@@ -167,9 +167,8 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
 
 
 def _advise(problem: Problem, method: Method, learning: bool) -> None:
-    """Warn of a cost that the method ignores, of settings of a cost or of several metrics that the
-    study has not, of a method or setting for past studies without any, and of so many metrics that
-    nearly every trial is on the front."""
+    """Warn of settings without effect, of a cost that the method ignores, of a method that misses
+    past studies, and of so many metrics that nearly every trial is on the front."""
     said = []
     if ignores_cost(problem, method):
         said.append(

@@ -213,9 +213,8 @@ def may_continue(study: Study, trial: int) -> bool:
 
 
 def open_trials(study: Study) -> list[Trial]:
-    """Return the running trials, for a program that runs them itself and resumes its own study;
-    those that may not be run are recorded as failed. Anyone who can write to the storage can add
-    trials."""
+    """Return the running trials, for a program that runs them itself and resumes its own study.
+    Anyone who can write to the storage can add trials: those that do not fit become failed."""
     found = []
     for trial in study.history.with_status("running"):
         why = misfit(study.history, trial)

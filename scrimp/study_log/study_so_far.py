@@ -208,8 +208,7 @@ MAX_BREAK_SECONDS = 60.0
 class RunSoFar:
     """``since``: the time of the first grant of the run. ``spent_before``, ``ended_before``: budget
     and trials that were done by then; ``spent``, ``ended``: by now. ``running``: trials that run
-    now; ``latest``: the time of the latest event of a trial that
-    was running."""
+    now; ``latest``: the time of the latest event of a running trial."""
 
     since: float | None = None
     spent_before: float = 0.0
