@@ -374,14 +374,15 @@ class Selection(Logged):
     def add_checkpoints(self, checkpoints: Sequence[Checkpoint]) -> None:
         """Add checkpoints, such as those saved since; known ones are skipped."""
         while True:
-            problem = self._ledger.refresh().problem
-            table = score_table(self._ledger.history)
+            history = self._ledger.refresh()
+            table = score_table(history)
             grown = table.with_checkpoints([plain_checkpoint(each) for each in checkpoints])
             if grown.checkpoints == table.checkpoints:
                 return
-            space, now = cell_space(grown.checkpoints, grown.tasks).to_json(), wall_clock()
-            changed = StudyChanged(problem={**problem.to_json(), "space": space}, time=now)
-            if append_told(self._ledger, Told("checkpoints"), [changed], now):
+            space = cell_space(grown.checkpoints, grown.tasks).to_json()
+            problem = {**history.problem.to_json(), "space": space}
+            changed = StudyChanged(problem=problem, time=wall_clock())
+            if append_told(self._ledger, history, Told("checkpoints"), [changed]):
                 return
 
     def run(  # noqa: PLR0913 - the front door: every argument is a keyword a user may want
@@ -492,10 +493,10 @@ class Selection(Logged):
         self, cell: tuple[Checkpoint, str], score: float, stderr: float | None, failure: str
     ) -> bool:
         """Record an outcome; return False if another process came first."""
-        trial, now = self._open_trial(cell), wall_clock()
+        trial, history, now = self._open_trial(cell), self._ledger.history, wall_clock()
         before: list[Event] = []
         if trial is None:
-            number, attempt = len(self._ledger.history.trials), 1
+            number, attempt = len(history.trials), 1
             config = {"checkpoint": cell[0], "task": cell[1]}
             before.append(TrialAdded(trial=number, config=config, time=now))
         else:
@@ -516,6 +517,6 @@ class Selection(Logged):
             )
             outcome = report_events(report, (METRIC,))
         if before:
-            return append_told(self._ledger, Told(), [*before, *outcome], now)
+            return append_told(self._ledger, history, Told(), [*before, *outcome])
         self._ledger.append(outcome)
         return self._ledger.history.trials[number].finished

@@ -25,7 +25,7 @@ but lists of settings leave it out: the preset ``NAME:published`` gives all of t
 
 import dataclasses
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -174,15 +174,13 @@ def is_visible(item: "dataclasses.Field[Any]") -> bool:
 
 def flat_settings(settings: "DataclassInstance") -> dict[str, Any]:
     """The values of all settings by flat name, those that have no meaning in a method included."""
-    return dict(_flat(settings))
-
-
-def _flat(settings: "DataclassInstance") -> Iterator[tuple[str, Any]]:
+    found: dict[str, Any] = {}
     for item in dataclasses.fields(settings):
         if "without" in item.metadata:
-            yield from _flat(getattr(settings, item.name))
+            found |= flat_settings(getattr(settings, item.name))
         elif not item.metadata.get("handed_in"):
-            yield item.name, getattr(settings, item.name)
+            found[item.name] = getattr(settings, item.name)
+    return found
 
 
 def build(kind: type[D], given: Mapping[str, object]) -> D:
@@ -223,16 +221,12 @@ def _converted(item: "dataclasses.Field[object]", value: object, hint: type) -> 
     import msgspec
 
     rule: ValueRule | None = item.metadata.get("rule")
-    kinds = typing.get_args(hint) if type(None) in typing.get_args(hint) else (hint,)
+    optional = type(None) in typing.get_args(hint)
+    kinds = typing.get_args(hint) if optional else (hint,)
     takes_text = str in kinds and rule is not None and rule.holds("none")
-    if value is None and type(None) not in kinds and takes_text:
+    if value is None and takes_text and not optional:
         value = "none"
-    if (
-        isinstance(value, str)
-        and value.lower() == "none"
-        and type(None) in kinds
-        and not takes_text
-    ):
+    elif isinstance(value, str) and value.lower() == "none" and optional and not takes_text:
         value = None
     try:
         return msgspec.convert(value, hint, strict=False)
@@ -241,7 +235,7 @@ def _converted(item: "dataclasses.Field[object]", value: object, hint: type) -> 
         wanted = " or ".join(known)
         if rule is not None:
             wanted = rule.text if str in kinds else f"{wanted}, {rule.text}"
-        none = ", or none" if type(None) in kinds else ""
+        none = ", or none" if optional else ""
         raise MethodError(
             f"setting {item.name!r} is {_written(value)}; it must be {wanted}{none}"
         ) from None

@@ -214,17 +214,8 @@ def _whole(response: http.client.HTTPResponse) -> bytes:
     return response.read()
 
 
-KINDS: dict[str, type[ScrimpError]] = {
-    kind.__name__: kind
-    for kind in (
-        Conflict,
-        StudyError,
-        StorageError,
-        errors.ReportError,
-        errors.TurnLost,
-        Unreachable,
-    )
-}
+PASSED_ON = (Conflict, StudyError, StorageError, errors.ReportError, errors.TurnLost, Unreachable)
+KINDS: dict[str, type[ScrimpError]] = {kind.__name__: kind for kind in PASSED_ON}
 """Errors that a server may pass on."""
 
 

@@ -29,6 +29,7 @@ from scrimp.study_log.events import (
     StudyChanged,
     ended_event,
 )
+from scrimp.study_log.history import History
 from scrimp.study_log.limits import Totals
 from scrimp.study_log.messages import printable, shortened
 from scrimp.study_log.reports import Stderr, as_metrics, as_standard_errors, report_events
@@ -126,13 +127,13 @@ def ended_by_scheduler(step: float) -> str:
     return f"stopped by the scheduler at {step:g}"
 
 
-def append_told(ledger: Ledger, what: Told, events: Sequence[Event], now: float) -> bool:
-    """Append what a user adds as the next numbered decision, so that no two processes add the same
-    trial; return False if another process decided first."""
-    history, record = ledger.history, DecisionRecord(reason=what)
-    decided = Decided(decision=history.decisions, seen=history.length, record=record, time=now)
+def append_told(ledger: Ledger, history: History, what: Told, events: Sequence[Event]) -> bool:
+    """Append what a user adds to ``history`` as its next numbered decision, so that no two processes
+    add the same trial; return False if another process decided first."""
+    number, record, now = history.decisions, DecisionRecord(reason=what), wall_clock()
+    decided = Decided(decision=number, seen=history.length, record=record, time=now)
     try:
-        ledger.append([decided, *events], history.decisions)
+        ledger.append([decided, *events], number)
     except Conflict:
         return False
     return True

@@ -345,5 +345,5 @@ def _append_run(ledger: Ledger, config: Config, seed: int, value: object) -> Non
             Reported(trial=trial, step=full, metrics=metrics, time=now),
             as_annotation(trial, {SEED: seed}, time=now),
         )
-        if append_told(ledger, Told("confirmation"), events, now):
+        if append_told(ledger, history, Told("confirmation"), events):
             return

@@ -100,9 +100,10 @@ def imported(path: str) -> Objective:
     try:
         found = attrgetter(name)(found)
     except AttributeError as error:
-        hint = did_you_mean(error.name, dir(error.obj))
+        part = error.name or name
+        hint = did_you_mean(part, dir(error.obj))
         raise ObjectiveError(
-            f"the objective {path!r} does not exist: {module_name} has no {error.name!r}{hint}"
+            f"the objective {path!r} does not exist: {module_name} has no {part!r}{hint}"
         ) from None
     if not callable(found):
         raise ObjectiveError(
