@@ -414,7 +414,7 @@ def make_command(  # noqa: PLR0913 - the options of a command
 
     curves: a network in many configurations, epoch by epoch; transfer: a table per model family
     over many tasks; checkpoints: scores of the checkpoints of three training runs. Needs
-    scikit-learn: pip install 'scrimp[bench]'.
+    scikit-learn: pip install scikit-learn.
 
     Example: scrimp bench make curves --out tables
     """

@@ -72,7 +72,7 @@ def run_command(  # noqa: PLR0913 - the options of a command
         None,
         "--private-key",
         metavar="FILE",
-        help="Private key to sign the study with, for workers with the public key.  [env var:"
+        help="Private key to sign the study with, for workers with the public key.  \\[env var:"
         " SCRIMP_PRIVATE_KEY]",
     ),
     as_json: JsonOption = False,
@@ -245,7 +245,7 @@ def worker_command(  # noqa: PLR0913 - options of a command
     public_key: str | None = Option(
         None,
         metavar="FILE",
-        help="Run only studies that the owner of one of these keys signed.  [env var:"
+        help="Run only studies that the owner of one of these keys signed.  \\[env var:"
         " SCRIMP_PUBLIC_KEY]",
     ),
     wait: float = Option(60.0, min=0, help="Seconds to wait for a database server that is down."),

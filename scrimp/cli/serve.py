@@ -45,7 +45,7 @@ def dashboard_command(  # noqa: PLR0913 - the options of a command
     storage: list[str] | None = Option(
         None,
         metavar="URL",
-        help=f"URL of a storage; repeat for several.  [env var: SCRIMP_STORAGE; default: "
+        help=f"URL of a storage; repeat for several.  \\[env var: SCRIMP_STORAGE; default: "
         f"{DEFAULT_URL}]",
     ),
     host: HostOption = "127.0.0.1",
@@ -53,12 +53,12 @@ def dashboard_command(  # noqa: PLR0913 - the options of a command
     token_file: Path | None = Option(
         None,
         metavar="FILE",
-        help=f"File with the token to read and change studies.  [env var: {WRITE_VARIABLE}]",
+        help=f"File with the token to read and change studies.  \\[env var: {WRITE_VARIABLE}]",
     ),
     read_token_file: Path | None = Option(
         None,
         metavar="FILE",
-        help=f"File with the token to read studies only.  [env var: {READ_VARIABLE}]",
+        help=f"File with the token to read studies only.  \\[env var: {READ_VARIABLE}]",
     ),
     no_token: bool = Option(
         False, "--no-token", help="Let every user of this machine in without a token."
@@ -212,7 +212,7 @@ TokensOption = Annotated[
     Option(
         "--tokens",
         metavar="FILE",
-        help="File with the tokens.  [env var: SCRIMP_TOKENS; default: ~/.config/scrimp/tokens.json]",
+        help="File with the tokens.  \\[env var: SCRIMP_TOKENS; default: tokens.json in ~/.config/scrimp]",
     ),
 ]
 
@@ -221,7 +221,7 @@ def serve_command(  # noqa: PLR0913 - each is an option of the command
     storage: str | None = Option(
         None,
         metavar="URL",
-        help=f"URL of the storage.  [env var: SCRIMP_STORAGE; default: {DEFAULT_URL}]",
+        help=f"URL of the storage.  \\[env var: SCRIMP_STORAGE; default: {DEFAULT_URL}]",
     ),
     host: HostOption = "127.0.0.1",
     port: PortOption = 8400,

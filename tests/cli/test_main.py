@@ -6,6 +6,7 @@ import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -186,3 +187,26 @@ def test_groups_have_plain_flags_and_no_help_is_cut(
         main()
     shown = capsys.readouterr().out
     assert "--help" in shown and "<bool>" not in shown and "…" not in shown
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_help_prints_all_that_an_option_says(name: str) -> None:
+    group: Any = typer.main.get_command(app)
+    command = group.resolve_command(group.make_context("scrimp", [name]), [name])[1]
+    for one in getattr(command, "commands", {name: command}).values():
+        words = [name] if one is command else [name, one.name]
+        shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "400"}).output
+        printed = " ".join(shown.replace("│", " ").split())
+        for option in one.params:
+            said = " ".join((getattr(option, "help", None) or "").replace("\\[", "[").split())
+            assert said in printed, (words, said)
+
+
+def test_help_names_variables_and_packages() -> None:
+    for words, said in (
+        (["serve"], "[env var: SCRIMP_TOKENS; default: tokens.json in ~/.config/scrimp]"),
+        (["dashboard"], "[env var: SCRIMP_DASHBOARD_TOKEN]"),
+        (["run"], "[env var: SCRIMP_PRIVATE_KEY]"),
+        (["bench", "make"], "pip install scikit-learn"),
+    ):
+        assert said in CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "400"}).output
