@@ -11,11 +11,10 @@ its mean of y.
 """
 
 import base64
-import binascii
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -89,8 +88,13 @@ class Questions:
 def _orders(questions: Questions, seed: int) -> tuple[Places, ...]:
     rng, found = np.random.default_rng(seed), []
     for place, size in enumerate(questions.sizes):
-        levels = _levels(questions.difficulty[place], size) if questions.difficulty else None
-        order = rng.permutation(size) if levels is None else mixed_order(levels, rng)
+        try:
+            levels = unpacked(questions.difficulty[place], "u1", size)
+        except (IndexError, ValueError):
+            # There are no levels, or not those of these questions.
+            order = rng.permutation(size)
+        else:
+            order = mixed_order(levels.astype(float), rng)
         found.append(np.tile(order, questions.repeats if size > 1 else 1))
     return tuple(found)
 
@@ -117,17 +121,20 @@ def pack_levels(means: Array) -> str:
     >>> pack_levels(np.array([0.0, 0.5, 1.0]))
     'AID/'
     """
-    levels = np.round(255.0 * np.clip(means, 0.0, 1.0)).astype(np.uint8)
-    return base64.b64encode(levels.tobytes()).decode()
+    return packed(np.round(255.0 * np.clip(means, 0.0, 1.0)), "u1")
 
 
-def _levels(text: str, size: int) -> Array | None:
-    """Return packed levels; None if there are not ``size`` of them."""
-    try:
-        packed = base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    return np.frombuffer(packed, np.uint8).astype(float) if len(packed) == size else None
+def packed(numbers: NDArray[Any], kind: str) -> str:
+    """Return numbers as text: their bytes in base64, as NumPy writes this ``kind``."""
+    return base64.b64encode(numbers.astype(kind).tobytes()).decode()
+
+
+def unpacked(text: str, kind: str, count: int) -> NDArray[Any]:
+    """Return packed finite numbers; `ValueError` if there are not ``count`` of them."""
+    numbers = np.frombuffer(base64.b64decode(text, validate=True), kind)
+    if len(numbers) != count or not np.isfinite(numbers).all():
+        raise ValueError(f"there are not {count} finite numbers")
+    return numbers
 
 
 class AnswerBook:

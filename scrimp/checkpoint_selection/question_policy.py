@@ -7,14 +7,12 @@ So leases, lost workers, numbered decisions and replay are those of any study, a
 asked twice. The answers of a report stand in its event, packed (`pack_answers`).
 """
 
-import base64
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import (
     TYPE_CHECKING,
-    Any,
     Concatenate,
     Literal,
     NamedTuple,
@@ -26,9 +24,15 @@ from typing import (
 )
 
 import numpy as np
-from numpy.typing import NDArray
 
-from scrimp.checkpoint_selection.answer_book import AnswerBook, Array, Questions, Values
+from scrimp.checkpoint_selection.answer_book import (
+    AnswerBook,
+    Array,
+    Questions,
+    Values,
+    packed,
+    unpacked,
+)
 from scrimp.checkpoint_selection.question_race import NUMBERS, QuestionRace
 from scrimp.checkpoint_selection.score_table import Checkpoint
 from scrimp.errors import ReportError, ScrimpError, StudyError
@@ -80,38 +84,27 @@ def pack_answers(values: Values, margins: Values | None = None) -> str:
     ('boA==', [1.0, 0.0, 1.0])
     """
     numbers = np.asarray(values, float)
-    if np.isin(numbers, (0.0, 1.0)).all():
-        packed, kind = np.packbits(numbers.astype(bool)).tobytes(), "b"
-    else:
-        packed, kind = numbers.astype("<f4").tobytes(), "f"
-    text = kind + base64.b64encode(packed).decode()
+    binary = np.isin(numbers, (0.0, 1.0)).all()
+    bits = np.packbits(numbers.astype(bool))
+    text = f"b{packed(bits, 'u1')}" if binary else f"f{packed(numbers, '<f4')}"
     if margins is None:
         return text
-    halves = np.clip(np.asarray(margins, float), -6e4, 6e4).astype("<f2")
-    return f"{text},{base64.b64encode(halves.tobytes()).decode()}"
+    return f"{text},{packed(np.clip(np.asarray(margins, float), -6e4, 6e4), '<f2')}"
 
 
 def unpack_answers(text: str, count: int) -> Answers | None:
     """Return the ``count`` answers of a text; None if it does not hold as many numbers."""
     first, comma, second = text.partition(",")
     try:
-        margins = _numbers(second, "<f2", count) if comma else None
+        margins = unpacked(second, "<f2", count).astype(float) if comma else None
         if first[:1] == "f":
-            return Answers(_numbers(first[1:], "<f4", count), margins)
+            return Answers(unpacked(first[1:], "<f4", count).astype(float), margins)
         if first[:1] == "b":
-            packed = _numbers(first[1:], "u1", math.ceil(count / 8))
-            return Answers(np.unpackbits(packed, count=count).astype(float), margins)
+            bits = unpacked(first[1:], "u1", math.ceil(count / 8))
+            return Answers(np.unpackbits(bits, count=count).astype(float), margins)
     except ValueError:
         pass
     return None
-
-
-def _numbers(text: str, kind: str, count: int) -> NDArray[Any]:
-    """Return packed finite numbers; `ValueError` if there are not ``count`` of them."""
-    packed = np.frombuffer(base64.b64decode(text, validate=True), kind)
-    if len(packed) != count or not np.isfinite(packed).all():
-        raise ValueError(f"there are not {count} finite numbers")
-    return packed if kind == "u1" else packed.astype(float)
 
 
 def checked_answers(

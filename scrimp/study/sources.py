@@ -16,6 +16,7 @@ random but always alike.
 
 import logging
 import math
+from collections import UserDict
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from itertools import chain, zip_longest
@@ -223,36 +224,30 @@ def _line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-class _KeptFits(MutableMapping[str, JsonObject]):
+class _KeptFits(UserDict[str, JsonObject]):
     """Hyperparameters of models of past studies by name, saved in the storage of the studies."""
 
     def __init__(self, storage: Storage) -> None:
+        super().__init__()
         self._storage = storage
-        self._known: dict[str, JsonObject] = {}
 
-    def __getitem__(self, key: str) -> JsonObject:
-        if key not in self._known:
-            text = self._storage.kept(f"fit:{key}")
-            if text is None:
-                raise KeyError(key)
-            self._known[key] = msgspec.json.decode(text)
-        return self._known[key]
+    def __contains__(self, key: object) -> bool:
+        text = None if key in self.data else self._storage.kept(f"fit:{key}")
+        if text is not None:
+            self.data[str(key)] = msgspec.json.decode(text)
+        return key in self.data
+
+    def __missing__(self, key: str) -> JsonObject:
+        if key not in self:
+            raise KeyError(key)
+        return self.data[key]
 
     def __setitem__(self, key: str, state: JsonObject) -> None:
-        self._known[key] = state
+        super().__setitem__(key, state)
         try:
             self._storage.keep(f"fit:{key}", msgspec.json.encode(state).decode())
         except ScrimpError as error:
             logger.warning("the fit of a past study is not saved: %s", _line(error))
-
-    def __delitem__(self, key: str) -> None:
-        del self._known[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._known)
-
-    def __len__(self) -> int:
-        return len(self._known)
 
 
 Item = TypeVar("Item")

@@ -236,10 +236,14 @@ class StudyRecord:
     @property
     def sources(self) -> list[str]:
         """The names of the past studies that this one learns from, without those left out."""
-        recorded = self.history.recorded.sources
-        said = () if recorded is None else recorded.left_out
-        names = [source.study for source in self.history.sources]
+        said, names = self.sources_left_out, [source.study for source in self.history.sources]
         return [name for name in names if not any(f" {name!r}: " in line for line in said)]
+
+    @property
+    def sources_left_out(self) -> tuple[str, ...]:
+        """A sentence for each past study that was left out, with the reason."""
+        recorded = self.history.recorded.sources
+        return () if recorded is None else recorded.left_out
 
     @cached_property
     def hints(self) -> list[str]:

@@ -1,8 +1,4 @@
-"""The battery for acquisitions: return yours, and inherit the tests.
-
-    class TestMyAcquisition(AcquisitionBattery):
-        def acquisition(self) -> Acquisition:
-            return MyAcquisition()
+"""The battery for acquisitions, and an independent model to test them on.
 
 An acquisition that needs more models than "loss" overrides `models` as well, and `context` where it
 needs more information.

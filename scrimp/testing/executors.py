@@ -1,8 +1,4 @@
-"""The battery for executors: return yours, and inherit the tests.
-
-    class TestMyExecutor(ExecutorBattery):
-        def make(self) -> Executor:
-            return MyExecutor(run_script, "loss")
+"""The battery for executors.
 
 Its trials do what their configuration says, as `run_script` does: report 1 / step at every step of
 their grant, or fail before the first report where ``fails`` is true. An executor that does not run

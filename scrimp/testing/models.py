@@ -5,15 +5,6 @@
         def kernel(self, columns):
             return Matern32(columns)
 
-    class TestExactGP(SurrogateBattery):
-        @pytest.fixture
-        def surrogate(self, columns):
-            return ExactGP.over(columns)
-
-    class TestMyStep(TargetStepBattery):
-        def step(self) -> TargetStep:
-            return MyStep()
-
 The ``columns`` of kernels are two continuous ones, one discrete and one categorical. Override that
 fixture for a kernel over other columns, and ``x`` where rows drawn from the columns do not suit it.
 """

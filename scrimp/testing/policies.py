@@ -1,18 +1,6 @@
 """The batteries for policies, schedulers and suggesters, and the random world in which they are
 tested.
 
-    class TestMyPolicy(PolicyBattery):
-        def policy(self) -> Policy:
-            return MyPolicy()
-
-    class TestMyScheduler(SchedulerBattery):
-        def scheduler(self) -> Scheduler:
-            return MyScheduler()
-
-    class TestMySuggester(SuggesterBattery):
-        def suggester(self) -> Suggester:
-            return MySuggester()
-
 `play` runs a policy in a random world, one decision and one event at a time. Workers ask at random
 moments; trials report, skip steps, overshoot, report late, fail, end early or vanish. Each decision
 is checked:

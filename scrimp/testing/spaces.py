@@ -1,9 +1,4 @@
-"""The battery for spaces, and random spaces to test it on.
-
-class TestMySpace(SpaceBattery):
-    def space(self) -> Space:
-        return MySpace(...)
-"""
+"""The battery for spaces, and random spaces to test it on."""
 
 import json
 import pickle

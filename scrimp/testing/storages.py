@@ -1,9 +1,4 @@
-"""The batteries for storages: return yours from a fixture, and inherit the tests.
-
-    class TestMyStorage(DurableStorageBattery):
-        @pytest.fixture
-        def storage(self, tmp_path):
-            return MyStorage(tmp_path)
+"""The batteries for storages: override the fixture `storage`, and inherit the tests.
 
 `StorageBattery` is for all; `DurableStorageBattery` adds the tests across processes. A storage is
 pickled to reach another process.
