@@ -14,7 +14,7 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, SupportsIndex
+from typing import SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +94,7 @@ def _orders(questions: Questions, seed: int) -> tuple[Places, ...]:
             # There are no levels, or not those of these questions.
             order = rng.permutation(size)
         else:
-            order = mixed_order(levels.astype(float), rng)
+            order = mixed_order(levels, rng)
         found.append(np.tile(order, questions.repeats if size > 1 else 1))
     return tuple(found)
 
@@ -124,17 +124,17 @@ def pack_levels(means: Array) -> str:
     return packed(np.round(255.0 * np.clip(means, 0.0, 1.0)), "u1")
 
 
-def packed(numbers: NDArray[Any], kind: str) -> str:
+def packed(numbers: Array | NDArray[np.uint8], kind: str) -> str:
     """Return numbers as text: their bytes in base64, as NumPy writes this ``kind``."""
     return base64.b64encode(numbers.astype(kind).tobytes()).decode()
 
 
-def unpacked(text: str, kind: str, count: int) -> NDArray[Any]:
+def unpacked(text: str, kind: str, count: int) -> Array:
     """Return packed finite numbers; `ValueError` if there are not ``count`` of them."""
     numbers = np.frombuffer(base64.b64decode(text, validate=True), kind)
     if len(numbers) != count or not np.isfinite(numbers).all():
         raise ValueError(f"there are not {count} finite numbers")
-    return numbers
+    return numbers.astype(float)
 
 
 class AnswerBook:

@@ -96,11 +96,11 @@ def unpack_answers(text: str, count: int) -> Answers | None:
     """Return the ``count`` answers of a text; None if it does not hold as many numbers."""
     first, comma, second = text.partition(",")
     try:
-        margins = unpacked(second, "<f2", count).astype(float) if comma else None
+        margins = unpacked(second, "<f2", count) if comma else None
         if first[:1] == "f":
-            return Answers(unpacked(first[1:], "<f4", count).astype(float), margins)
+            return Answers(unpacked(first[1:], "<f4", count), margins)
         if first[:1] == "b":
-            bits = unpacked(first[1:], "u1", math.ceil(count / 8))
+            bits = unpacked(first[1:], "u1", math.ceil(count / 8)).astype(np.uint8)
             return Answers(np.unpackbits(bits, count=count).astype(float), margins)
     except ValueError:
         pass
