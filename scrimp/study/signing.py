@@ -102,6 +102,10 @@ class PrivateKey:
         return self._key.sign(statement).hex()
 
 
+MAX_FILE_BYTES = 1_000_000
+"""Bytes of a file of keys; each has about a hundred."""
+
+
 def new_pair(path: Path) -> PublicKey:
     """Write a new pair: the private key to ``path``, readable by its owner alone, the public key to
     ``path.pub``. Refuse to overwrite a file."""
@@ -118,15 +122,20 @@ def new_pair(path: Path) -> PublicKey:
     public = key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo)
     for place, text, mode in ((path, secret, 0o600), (public_path, public, 0o644)):
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY
-        with open(os.open(place, flags, mode), "wb") as file:
-            file.write(text)
+        try:
+            with open(os.open(place, flags, mode), "wb") as file:
+                file.write(text)
+        except OSError:
+            for half in (path, public_path):
+                half.unlink(missing_ok=True)
+            raise
     return PrivateKey(key).public
 
 
 def private_key(path: str | Path) -> PrivateKey:
     """Read a private key from a file that no other user can read."""
     ed25519, serialization = _library()
-    text = _read(path, "a private key")
+    text = _read(path, "private key")
     mode = stat.S_IMODE(os.stat(path).st_mode)
     if os.name == "posix" and mode & 0o077:
         raise StudyError(
@@ -197,11 +206,18 @@ def _unusable(path: str | Path, what: str) -> StudyError:
 
 def _read(path: str | Path, what: str) -> bytes:
     try:
-        return Path(path).read_bytes()
+        # A pipe may never end.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise _unusable(path, f"no {what}: it is not a plain file")
+        with open(path, "rb") as file:
+            text = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise StudyError(
             f"cannot read {what} from {str(path)!r}: {error.strerror}; {REMEDY}"
         ) from None
+    if len(text) > MAX_FILE_BYTES:
+        raise _unusable(path, f"no {what}: it has more than {MAX_FILE_BYTES} bytes")
+    return text
 
 
 def _library() -> tuple[ModuleType, ModuleType]:

@@ -1,6 +1,7 @@
 """Agents use studies by the package's own client: over stdio, over HTTP, and in this process."""
 
 import asyncio
+import http.client
 import json
 import socket
 import subprocess
@@ -93,7 +94,17 @@ def test_an_agent_tunes_from_scratch_over_stdio(tmp_path: Path) -> None:
     check_tuned(using(server, lambda client: tune(client, 12)), url)
 
 
-def test_studies_are_read_over_http(tmp_path: Path) -> None:
+def status_over_http(port: int, **headers: str) -> int:
+    """The status of a request of the protocol with these headers."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    kinds = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    connection.request("POST", "/mcp", b"{}", kinds | headers)
+    status = connection.getresponse().status
+    connection.close()
+    return status
+
+
+def test_over_http_it_answers_this_machine_alone(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/agents.db"
     using(agent_server(url, write=True), lambda client: tune(client, 8))
     with socket.socket() as free:
@@ -110,8 +121,14 @@ def test_studies_are_read_over_http(tmp_path: Path) -> None:
             listed = using(
                 f"http://127.0.0.1:{port}/mcp", lambda client: call(client, "list_studies")
             )
+            foreign = [
+                status_over_http(port, **{name: value})
+                for name, value in (("Host", "evil.example"), ("Origin", "http://evil.example"))
+            ]
         finally:
             process.terminate()
+    # A name that leads here, and a page of another site in this user's browser.
+    assert foreign == [421, 403]
     (row,) = listed["studies"]
     assert (row["name"], row["metric"], listed["in_all"]) == ("agent", "loss", 1)
     assert row["best"] == pytest.approx(scrimp.load_study("agent", storage=url).best_value)

@@ -2,6 +2,7 @@
 
 import os
 import stat
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from scrimp.executors.command_line import Command
 from scrimp.storage.memory import MemoryStorage
 from scrimp.study.owners_plan import OwnersPlan
 from scrimp.study.signing import (
+    MAX_FILE_BYTES,
     PRIVATE,
     PUBLIC,
     PrivateKey,
@@ -93,6 +95,32 @@ def test_files_that_hold_no_key_are_refused(text: str, tmp_path: Path) -> None:
     for read in (private_key, public_keys):
         with pytest.raises(StudyError, match="scrimp key new"):
             read(tmp_path / "k")  # type: ignore[operator]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices are those of Unix")
+def test_pipes_and_endless_files_are_no_keys(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "large").write_bytes(b"-" * (MAX_FILE_BYTES + 1))
+    for path in (tmp_path / "pipe", Path("/dev/zero"), tmp_path / "large"):
+        with pytest.raises(StudyError, match=r"not a plain file|more than 1000000 bytes"):
+            public_keys(path)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sizes of files are limited as on Unix")
+def test_a_pair_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    import resource
+    import signal
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50, hard))
+        with pytest.raises(OSError):
+            new_pair(tmp_path / "ann.key")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_keys_of_another_kind_are_refused(tmp_path: Path) -> None:
