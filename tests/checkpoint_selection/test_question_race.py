@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scrimp.checkpoint_selection.answer_book import AnswerBook, Questions
-from scrimp.checkpoint_selection.question_race import QuestionRace
+from scrimp.checkpoint_selection.question_race import NUMBERS, QuestionRace
 
 ABILITIES = np.linspace(0.3, 0.7, 12)
 
@@ -195,3 +195,41 @@ def test_a_failed_row_leaves_the_race() -> None:
     play(race, table)
     assert race.counts[11].sum() == 0
     assert race.leader != 11
+
+
+def test_the_noise_of_a_few_answers_has_a_degree_of_freedom_less_than_questions() -> None:
+    race = new_race(Questions((50,)), 3, 1e9, 0)
+    answered = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 1.0]])
+    for row, values in enumerate(answered):
+        race.record(row, 0, values)
+    race._estimate_noise(np.arange(3))
+    centred = answered - answered.mean(0) - answered.mean(1, keepdims=True) + answered.mean()
+    squares, freedom = float((centred**2).sum()) / 2, 1.0
+    prior, pull = NUMBERS.prior_answers, NUMBERS.pooled_answers
+    pooled = (squares + NUMBERS.prior_noise * prior) / (freedom + prior)
+    assert race.noise[0] == pytest.approx((squares + pull * pooled) / (freedom + pull))
+
+
+def joined_late() -> QuestionRace:
+    """Ten rows with 25 answers of an earlier race, of which some are wrong, and two that joined with
+    one right answer."""
+    race = new_race(Questions((200,)), 12, 400.0, seed=0)
+    for row in range(12):
+        race.record(row, 0, np.arange(25.0) % 3 > 0 if row < 10 else np.ones(1))
+    return race
+
+
+def test_a_row_that_joined_late_leads_once_it_has_answered_enough() -> None:
+    race = joined_late()
+    assert race.contenders.tolist() == list(range(10)) and race.leader < 10
+    race.record(11, 0, np.ones(15))
+    assert race.contenders.tolist() == [*range(10), 11] and race.leader == 11
+
+
+def test_answers_that_rows_hold_already_eliminate_none() -> None:
+    race = joined_late()
+    for row in range(10, 12):
+        race.record(row, 0, np.ones(max(int(race.round.upto[0]) - 1, 0)) if race.round else [])
+    race.advance()
+    # Nearly all of the budget is left for questions that all of them have not answered.
+    assert len(race.alive) >= 11

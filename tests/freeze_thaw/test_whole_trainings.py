@@ -14,8 +14,10 @@ from scrimp.freeze_thaw.freeze_thaw_numbers import NUMBERS
 from scrimp.freeze_thaw.study_curves import StudyCurves
 from scrimp.study_log.decision_record import Modelled, WholeTraining
 from scrimp.study_log.events import BudgetGranted, Decided, TrialAdded
+from scrimp.study_log.history import History
 from scrimp.study_log.problem import Budget, Problem
 from scrimp.study_log.trial import Observation, Trial
+from scrimp.suggesters.suggester import ForecastPoints
 
 FULL = 9
 SQUARE = scrimp.Space(x=scrimp.Float(0.0, 1.0), y=scrimp.Float(0.0, 1.0))
@@ -34,7 +36,7 @@ def telling(x: float, y: float, epoch: int, rng: np.random.Generator) -> float:
     return (x - 0.3) ** 2 + (y - 0.7) ** 2 + 1.0 / epoch
 
 
-def played(curve: Curve, space: scrimp.Space = SQUARE) -> scrimp.Study:
+def played(curve: Curve, space: scrimp.Space = SQUARE, runs: float = 14) -> scrimp.Study:
     def objective(trial: scrimp.LiveTrial) -> None:
         x, y = float(trial.params["x"]), float(trial.params["y"])
         rng = np.random.default_rng(int(1e6 * (x + 2 * y)))
@@ -51,7 +53,7 @@ def played(curve: Curve, space: scrimp.Space = SQUARE) -> scrimp.Study:
         storage="memory://",
         seed=0,
     )
-    study.optimize(objective, total_budget=14 * FULL, progress=False)
+    study.optimize(objective, total_budget=runs * FULL, progress=False)
     return study
 
 
@@ -85,6 +87,35 @@ def test_runs_are_trained_to_their_ends_where_first_slices_foretell_little(
         assert isinstance(grant, WholeTraining) and grant.foretold < NUMBERS.least_foretold
         assert isinstance(decided.record.reason, Modelled) == new
     assert sum(trial.budget == FULL for trial in noisy.trials) >= 9
+
+
+def test_the_waiting_trial_that_is_expected_to_end_best_is_trained(noisy: scrimp.Study) -> None:
+    decided, granted, _ = grants(noisy)[0]
+    then = History.of(noisy.history.events[: decided.seen])
+    waiting = then.with_status("paused")
+    points = ForecastPoints([trial.config for trial in waiting], np.full(len(waiting), float(FULL)))
+    (column,) = noisy.policy.forecast(then, points, np.random.default_rng(0))
+    ends = dict(zip((trial.id for trial in waiting), column.mean.tolist(), strict=True))
+    assert len(ends) >= 3 and min(ends, key=lambda number: ends[number]) == granted.trial
+
+
+def test_runs_that_are_trained_now_count_as_ends() -> None:
+    """Workers that ask at once do not all train trials of the first design."""
+    study = played(meaningless, runs=3)
+    taken = study.ask(count=8)
+    whole = [trial for trial in taken if trial.granted == FULL]
+    ended = sum(trial.budget == FULL for trial in study.trials)
+    assert ended + sum(trial.budget > 0 for trial in whole) <= 3
+
+
+def test_no_run_is_trained_to_its_end_that_the_total_would_cut() -> None:
+    study = played(meaningless, runs=9.5)
+    events, spent = study.history.events, []
+    for decided, granted, _ in grants(study):
+        then = History.of(events[: decided.seen])
+        own = then.trials[granted.trial].budget if granted.trial < len(then.trials) else 0.0
+        spent.append(then.spent + FULL - own)
+    assert spent and max(spent) <= 9.5 * FULL
 
 
 def test_slices_are_granted_where_first_slices_foretell_ends() -> None:

@@ -51,6 +51,14 @@ def test_progress_and_misses_are_counted() -> None:
     assert adviser_records(later.with_events(events)) == adviser_records(history)
 
 
+def test_misses_begin_again_after_progress() -> None:
+    advised = Advised(configs=tuple({"x": 0.1 * step} for step in range(4)), by="ann")
+    values = [(5.0, None), (6.0, 0), (6.5, 1), (4.0, 2), (4.5, 3)]
+    events = [event for number, (v, p) in enumerate(values) for event in tried(number, v, p)]
+    (record,) = adviser_records(History.of([FIRST, advised, *events]))
+    assert (record.tried, record.progress, record.misses) == (4, 1, 1)
+
+
 def test_an_adviser_is_heard_by_its_record() -> None:
     def heard(misses: int, drought: int) -> bool:
         return AdviserRecord("ann", 9, 9, 9, 0, misses, 50, 5, drought).heard
