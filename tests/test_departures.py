@@ -27,9 +27,9 @@ def rows() -> list[list[str]]:
     return table("Where we depart from the papers")
 
 
-def table(heading: str) -> list[list[str]]:
-    """The rows of the first table below a heading of the page."""
-    section = PAGE.read_text(encoding="utf-8").split(f"## {heading}\n", 1)[1].split("\n## ")[0]
+def table(heading: str, page: Path = PAGE) -> list[list[str]]:
+    """The rows of the tables below a heading of the page."""
+    section = page.read_text(encoding="utf-8").split(f"## {heading}\n", 1)[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("| `")]
     return [[cell.strip() for cell in line.strip()[1:-1].split("|")] for line in lines]
 
@@ -98,3 +98,37 @@ def test_every_setting_of_a_paper_is_explained_with_its_default() -> None:
         for default in defaults - {"none"}:
             said = explained[name] | {f"{word}.0" for word in explained[name]}
             assert default in said or default.replace("1e-06", "1e-6") in said, (name, default)
+
+
+def described(name: str) -> set[str]:
+    """The settings of a method that the tables of the pages describe."""
+    learning = PAGE.with_name("transfer.md")
+    if name == "task-prior":
+        steps = learning.read_text(encoding="utf-8").split("## The default, step by step\n")[1]
+        said = re.findall(r"`([^`]+)`", steps.split("\n## ")[0])
+        return set(re.findall(r"\w+", " ".join(said)))
+    if name.startswith(("mobster", "sync-mobster", "hypertune", "dyhpo")):
+        rows = table("Settings", PAGE.with_name("curve-models.md"))
+    elif name in METHODS_OF_PAST:
+        rows = table("Published methods", learning)
+    elif name.startswith(("gp", "parego")):
+        rows = table("Settings of the Gaussian-process methods")
+    else:
+        rows = [row for row in table("Settings of the other methods") if f"`{name}`" in row[2]]
+    return {word for row in rows for word in re.findall(r"`(\w+)`", row[0])}
+
+
+METHODS_OF_PAST = {name for name in OWN if "combine" in OWN[name].presets}
+
+
+@pytest.mark.parametrize("name", sorted(set(OWN) - {"random", "sobol"}))
+def test_every_setting_is_described(name: str) -> None:
+    policy = build_policy(PROBLEM, parse_method(name))
+    parts = [policy.scheduler, policy.suggester] if isinstance(policy, Scheduled) else [policy]
+    shown = {
+        key for part in parts for key, item in settings_of(type(part)).items() if is_visible(item)
+    }
+    if name == "asha-stopping":
+        shown.remove("type")
+    missing = shown - described(name)
+    assert not missing, f"{name}: describe {sorted(missing)} in the tables of docs/methods.md"

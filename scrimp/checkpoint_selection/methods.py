@@ -280,6 +280,9 @@ SETTINGS: dict[str, tuple[Callable[[object], bool], str]] = {
 ICM_SETTINGS = ("rank", "diagonal", "levels")
 """The settings of the coregionalisation model."""
 
+OF_CURVES = (*ICM_SETTINGS, "coordinate")
+"""Settings of models of curves, which rows without an order do not have."""
+
 
 def find_method(name: str, settings: JsonObject | None = None) -> SelectionMethod:
     """Return the method of this name with these settings; "auto" is the default method.
@@ -298,9 +301,8 @@ def find_method(name: str, settings: JsonObject | None = None) -> SelectionMetho
     model = method.model
     icm = ICM_SETTINGS if isinstance(model, Coregional) else ()
     valid = [*["coordinate"] * (model is not None), *icm, *["opens"] * bool(method.opens)]
-    if given.get("published") is True and method.name in PUBLISHED:
-        del given["published"]
-        given = {**PUBLISHED[method.name], **given}
+    if method.name in PUBLISHED and isinstance(given.get("published"), bool):
+        given = {**(PUBLISHED[method.name] if given.pop("published") else {}), **given}
     for key, value in given.items():
         if key not in valid:
             raise MethodError(

@@ -54,7 +54,6 @@ from scrimp.suggesters.curve_models import BY_RUNG, Curves, CurveSettings, fit_c
 from scrimp.suggesters.curve_search import (
     CurveSearch,
     anything_reported,
-    check_of_one_metric,
     growth_at,
 )
 from scrimp.suggesters.multi_fidelity import MultiFidelitySuggester
@@ -86,7 +85,7 @@ class DyHPO(Policy):
     )
     probability_sh: float = setting(0.25, between(0, 1))
     increment: float | None = setting(None, above(0), "it is the distance between rungs")
-    incumbent: str = setting("mean", choices("mean", "observed"), paper=True)
+    incumbent: str = setting("mean", choices("mean", "observed"), paper=True, one_metric=True)
     allowance: str | None = setting("halving", choices("halving"), paper=True)
 
     def __post_init__(self) -> None:
@@ -120,11 +119,6 @@ class DyHPO(Policy):
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
         """Return a promotion by successive halving, or the winner of the comparison."""
-        check_of_one_metric(
-            history.problem,
-            acquisition=(self.search.acquisition, "log-ei"),
-            incumbent=(self.incumbent, "mean"),
-        )
         scheduler = self._scheduler(history.problem)
         levels = scheduler.levels(history.problem)
         adding = may_add(history)

@@ -46,7 +46,6 @@ from scrimp.suggesters.curve_models import ADDITIVE, Curves, CurveSettings, fit_
 from scrimp.suggesters.curve_search import (
     CurveSearch,
     Plan,
-    check_of_one_metric,
     growth_at,
     search_configs,
 )
@@ -83,7 +82,7 @@ class HyperTune(Policy):
         CurveSearch(CurveSettings("gp_independent")), without=("data", "resource_encoding")
     )
     samples: int = setting(50, at_least(1), only_with=("weighting", ("draws",)))
-    combine: str = setting("mixture", choices("mixture", "linear"), paper=True)
+    combine: str = setting("mixture", choices("mixture", "linear"), paper=True, one_metric=True)
     wait_for_full: bool = setting(False, paper=True)
     weighting: str = setting("draws", choices("draws", "cubed"), paper=True)
     least_weight: float = setting(0.01, at_least(0) & below(1), paper=True)
@@ -154,11 +153,6 @@ class HyperTune(Policy):
         self, history: History, default: Sequence[float], chance: float, rng: np.random.Generator
     ) -> Suggestion:
         """Suggest one configuration, with its bracket as its grant once a model decides."""
-        check_of_one_metric(
-            history.problem,
-            acquisition=(self.search.acquisition, "log-ei"),
-            combine=(self.combine, "mixture"),
-        )
         first = self.search.without_model(history, 1, rng)
         if first is not None:
             return first

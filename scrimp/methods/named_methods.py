@@ -29,7 +29,13 @@ from scrimp.json_values import Json, JsonObject
 from scrimp.methods.own_methods import OWN, PUBLISHED, MethodEntry, as_settings
 from scrimp.methods.policy import Policy, Scheduled, WarmStarted
 from scrimp.plugins.catalog import Catalog
-from scrimp.plugins.settings import build, check_effect, is_visible, settings_of
+from scrimp.plugins.settings import (
+    build,
+    check_effect,
+    check_several_metrics,
+    is_visible,
+    settings_of,
+)
 from scrimp.space.space import Pool
 from scrimp.study_log.messages import shortened
 from scrimp.study_log.problem import Problem
@@ -234,6 +240,8 @@ def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -
     parts: list[Any] = [build(part, settings) for part in classes]
     used = _acquisition(settings, classes)
     check_effect(parts + [used] * is_dataclass(used), chosen.settings)
+    if problem.several:
+        check_several_metrics(parts)
     policy: Policy = parts[0] if entry.policy else Scheduled(*parts)
     if past is None:
         return policy
@@ -480,6 +488,7 @@ _MEANT = {
     "acquisition_function": "acquisition",
     "alpha": "noise",
     "beta": "kappa",
+    "eps": "margin",
     "epsilon": "margin",
     "gamma": "share",
     "kappa": "kappa",
@@ -496,12 +505,17 @@ _MEANT = {
 }
 """Settings of other libraries with the name that comes closest here; error messages point to it."""
 
+_MARGIN = (
+    ", in standard deviations of the losses; with margin_unit=metric in the metric's own units"
+)
+
 _UNITS = {
     "alpha": ", as a share of the variance of the losses",
     "beta": ": kappa is the square root of BoTorch's beta",
-    "epsilon": ", in standard deviations of the losses",
+    "eps": _MARGIN,
+    "epsilon": _MARGIN,
     "gamma": ": the share of trials that count as good",
-    "xi": ", in standard deviations of the losses",
+    "xi": _MARGIN,
 }
 
 _BELONGS = {

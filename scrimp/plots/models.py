@@ -149,7 +149,7 @@ def _drawn(
     look = {"color": style.MUTED, "size": 7, "line": {"color": style.LINE, "width": 1}}
     dots = style.trial_dots(list(zip(shown, places, heights, strict=True)), "observed", look)
     picture.add_trace(dots, 1, 1)
-    words = f"{len(seen)} observations of {unmarked(metric)}"
+    words = f"{len(seen)} observation{'s' * (len(seen) != 1)} of {unmarked(metric)}"
     if belief is not None:
         words += f"; {_add_acquisition(picture, belief, along)}"
     if chosen is not None and parameter in chosen.config:

@@ -93,14 +93,17 @@ def setting(
     *,
     paper: bool = False,
     only_with: tuple[str, tuple[object, ...]] | None = None,
+    one_metric: bool = False,
 ) -> T:
     """A field of a settings class with its default, its rule, and what to add to the error message.
 
     ``paper``: the setting exists only to restore a published method. ``only_with``: another setting
     of the method, and the values of it with which this one has an effect; `check_effect` refuses it
-    with any other.
+    with any other. ``one_metric``: in a study of several metrics only the default works;
+    `check_several_metrics` refuses any other value.
     """
     metadata = {"rule": rule, "remedy": remedy, "paper": paper, "only_with": only_with}
+    metadata |= {"one_metric": one_metric}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -147,6 +150,19 @@ def check_effect(parts: "Iterable[DataclassInstance]", given: Collection[str]) -
                 f"setting {name!r} has no effect with {other}={_written(values[other])}: leave it"
                 f" out, or use {use}"
             )
+
+
+def check_several_metrics(parts: "Iterable[DataclassInstance]") -> None:
+    """Raise `MethodError` for the first setting of these ``parts`` of a method that works with one
+    metric only."""
+    for part in parts:
+        values = flat_settings(part)
+        for name, item in settings_of(type(part)).items():
+            if item.metadata.get("one_metric") and values[name] != item.default:
+                raise MethodError(
+                    f"{name} is {values[name]!r}, which works with one metric only; use"
+                    f" {name}={_written(item.default)}"
+                )
 
 
 def _written(value: object) -> str:

@@ -33,7 +33,7 @@ class MedianStopping(Scheduler):
 
     quantile: float = setting(0.5, above(0) & below(1), "0.5 is the median")
     least: int = 5
-    compare: str = setting("average", choices("average", "best"), paper=True)
+    compare: str = setting("average", choices("average", "best"), paper=True, one_metric=True)
     among: str = setting("all", choices("all", "ended"), paper=True)
     comparisons: int | None = setting(100, at_least(1), paper=True)
 
@@ -52,11 +52,6 @@ class MedianStopping(Scheduler):
         budget = history.problem.budget
         if budget is None:
             return Verdict.CONTINUE
-        if self.compare == "best" and history.problem.several:
-            raise MethodError(
-                "compare='best' needs a single metric, because with several no report of a trial is"
-                " best; use compare='average'"
-            )
         apart = 0.0 if self.comparisons is None else budget.maximum / self.comparisons
         levels = halving_levels(budget, increment=max(budget.minimum, apart))
         table = RungTable(

@@ -199,6 +199,13 @@ def _advise(problem: Problem, method: Method, learning: bool) -> None:
             "setting 'trade_off' has no effect: the study has one metric; give several as"
             " metrics={'val_error': 'minimize', ...}, or leave the setting out"
         )
+    alone = problem.noisy or (count > 1 and method.name != "task-prior")
+    if alone and method.settings.get("patience"):
+        said.append(
+            "setting 'patience' has no effect in studies with noisy=True"
+            + (" or several metrics" if count > 1 else "")
+            + ", where the model alone decides; leave the setting out"
+        )
     if count >= MANY_METRICS:
         said.append(
             f"{count} metrics: with so many, nearly every trial is on the front, and hypervolumes"

@@ -109,10 +109,14 @@ class StudyVerdict:
 
     @property
     def plan(self) -> dict[int, int]:
-        """Further runs by trial that are expected to settle it."""
+        """Further runs by trial that are expected to settle it, and to measure the noise: a further
+        run of two configurations adds two degrees of freedom."""
         needed = {rival.trial: rival.runs_needed for rival in self.rivals if rival.runs_needed}
-        if not needed and not self.settled:
-            needed = {self.runner_up.trial: 1}
+        if not self.settled:
+            to_measure = math.ceil((NUMBERS.min_freedom - self.noise_freedom) / 2.0)
+            fewest = max(to_measure, 0 if needed else 1)
+            if fewest > 0:
+                needed[self.runner_up.trial] = max(fewest, self.runner_up.runs_needed)
         return {self.best.trial: max(needed.values()), **needed} if needed else {}
 
     @property
@@ -185,8 +189,10 @@ class StudyVerdict:
                 f"The best and the runner-up are too close to tell apart at {level}; choose either."
             )
         runs = ", ".join(f"{count} of trial {trial}" for trial, count in self.plan.items())
+        clear = all(rival.probability >= self.level for rival in self.rivals)
+        why = "Not settled until more repeated runs measure the noise: about" if clear else "About"
         return (
-            f"About {self.runs_needed} more runs are expected to settle it at {level}: {runs}."
+            f"{why} {self.runs_needed} more runs are expected to settle it at {level}: {runs}."
             " study.verdict(confirm=...) makes them."
         )
 

@@ -170,7 +170,7 @@ class BayesianSuggester(Suggester):
     acquisition_settings: Mapping[str, float | str] = field(default_factory=dict)
     fantasies: int = setting(16, at_least(1))
     cost_exponent: float = setting(1.0, at_least(0))
-    patience: int = 6
+    patience: int = setting(6, at_least(0))
     trade_off: str = setting("hypervolume", choices(*TRADE_OFFS))
     incumbent: str = setting("mean", choices("mean", "observed"), paper=True)
     design: str = setting("sobol", choices(*DESIGNS), paper=True)

@@ -99,7 +99,7 @@ class CurveSearch:
     curves: CurveSettings = nested_settings(CurveSettings())
     initial: int = setting(6, at_least(1))
     random_fraction: float | None = setting(None, between(0, 1))
-    acquisition: str = "log-ei"
+    acquisition: str = setting("log-ei", one_metric=True)
     acquisition_settings: Mapping[str, float | str] = field(default_factory=dict)
     fantasies: int = setting(20, at_least(1))
     candidates: int = setting(250, at_least(1))
@@ -329,13 +329,3 @@ def growth_at(
     goals = problem.best_losses if problem.goals else None
     growth = LogHypervolumeImprovement(tuple(views), problem.reference_losses, goals)
     return growth.bind(views, context)
-
-
-def check_of_one_metric(problem: Problem, **settings: tuple[str, str]) -> None:
-    """Raise `MethodError` for settings of one metric, as (given, usual), if there are several."""
-    for name, (given, usual) in settings.items():
-        if problem.several and given != usual:
-            raise MethodError(
-                f"{name} is {given!r}, which works with one metric only; leave {name} out, and the"
-                " expected growth of the front decides"
-            )

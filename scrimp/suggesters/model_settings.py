@@ -171,6 +171,16 @@ class ModelSettings:
             raise MethodError(
                 f"noise is {self.noise}, which is fixed, and mcmc samples it; leave one of them out"
             )
+        if self.noise is not None and self.noise_floor != NOISE.bounds[0]:
+            raise MethodError(
+                f"noise is {self.noise}, which is fixed, so noise_floor has no effect; leave one of"
+                " them out"
+            )
+        if self.cost_function is not None and self.cost_surrogate is not None:
+            raise MethodError(
+                f"cost_function {self.cost_function!r} is the cost, so cost_surrogate has no effect;"
+                " leave one of them out"
+            )
         if self.surrogate == OWN_MODEL:
             untransformed((Column(),), self)
         if self.surrogate != OWN_MODEL and (self.mcmc or self.input_warping):
@@ -212,8 +222,9 @@ def _as_set(kernel: Kernel, settings: ModelSettings) -> Kernel:
     change = (lambda parameter: parameter) if settings.priors else _without_prior
     if not (isinstance(kernel, Scaled) and isinstance(kernel.inner, Stationary)):
         raise MethodError(
-            f"length_scale and priors=false need one of scrimp's own kernels, not"
-            f" {settings.kernel!r}; leave them out, or set the start and the densities in your kernel"
+            f"length_scale and priors=false need a kernel that is Scaled(Stationary), as scrimp's"
+            f" own are, not {settings.kernel!r}; leave them out, or set the start and the densities in"
+            " your kernel"
         )
     (length,) = kernel.inner.parameters
     if settings.length_scale is not None:

@@ -41,7 +41,6 @@ from scrimp.suggesters.curve_search import (
     Bind,
     CurveSearch,
     Plan,
-    check_of_one_metric,
     growth_at,
     search_configs,
 )
@@ -70,7 +69,9 @@ class MultiFidelitySuggester(Suggester):
     search: CurveSearch = nested_settings(CurveSearch())
     r_acq: str = setting("bohb", choices("bohb", "first", "final"))
     r_acq_points: int = setting(3, at_least(1), only_with=("r_acq", ("bohb",)))
-    initial_scoring: str = setting("acq_func", choices("acq_func", "thompson_indep"), paper=True)
+    initial_scoring: str = setting(
+        "acq_func", choices("acq_func", "thompson_indep"), paper=True, one_metric=True
+    )
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -96,11 +97,6 @@ class MultiFidelitySuggester(Suggester):
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
-        check_of_one_metric(
-            history.problem,
-            acquisition=(self.search.acquisition, "log-ei"),
-            initial_scoring=(self.initial_scoring, "acq_func"),
-        )
         levels = request.levels or (history.problem.full_budget,)
         first = self.search.without_model(history, count, rng)
         if first is not None:

@@ -163,7 +163,7 @@ class TaskPriorSuggester(Suggester):
     """
 
     start: int = setting(3, at_least(1))
-    patience: int = 6
+    patience: int = setting(6, at_least(0))
     fantasies: int = setting(16, at_least(1))
     cost_exponent: float = setting(1.0, at_least(0))
     early: float = setting(0.0, between(0, NUMBERS.max_early))

@@ -74,7 +74,10 @@ from scrimp.transfer.weights import THIS_STUDY, WeightRule, weight_notes, with_m
 VARIANCES = {"tst": ("tst",), "rgpe": ("rgpe", "poe", "tst"), "poe": ("gpoe", "poe", "rbcm")}
 """Readings of the variance of each combined posterior, the default first."""
 
-COMBINATIONS = (*VARIANCES, "taf", "taf-poe", "rmogp", "portfolio")
+MODELLED = (*VARIANCES, "taf", "taf-poe", "rmogp")
+"""Combinations with a model of the new study after a few configurations of the portfolio."""
+
+COMBINATIONS = (*MODELLED, "portfolio")
 
 WITH_PAST_VARIANCES = ("rgpe", "poe", "taf-poe", "rmogp")
 """Combinations that use the variances of past models."""
@@ -101,7 +104,7 @@ class TransferSuggester(Suggester):
     combine: str = setting("rgpe", choices(*COMBINATIONS))
     rule: WeightRule = nested_settings(WeightRule())
     normalise: str = setting("z-score", choices(*NORMALISERS))
-    initial: int = setting(2, at_least(1))
+    initial: int = setting(2, at_least(1), only_with=("combine", MODELLED))
     fantasies: int = setting(16, at_least(1))
     cost_exponent: float = setting(1.0, at_least(0))
     kernel: str = USUAL_KERNEL
@@ -110,7 +113,9 @@ class TransferSuggester(Suggester):
         "single", choices("single", "all", "entropy"), paper=True, only_with=("combine", ("poe",))
     )
     variance: str | None = setting(None, paper=True)
-    incumbent: str = setting("mean", choices("mean", "observed"), paper=True)
+    incumbent: str = setting(
+        "mean", choices("mean", "observed"), paper=True, only_with=("improvement", ("ei",))
+    )
     least_weight: float = setting(1e-6, at_least(0) & below(1), paper=True)
     improvement: str = setting("ei", choices("ei", "noisy"), paper=True)
     values: str = setting("predicted", choices("predicted", "observed"), paper=True)
@@ -136,6 +141,11 @@ class TransferSuggester(Suggester):
             raise MethodError(
                 "improvement='noisy' needs the weighted sum of models with its own variance; use it"
                 " with method 'rgpe' only, and leave 'variance' out"
+            )
+        if self.variance == "poe" and self.combine == "poe" and self.experts != "entropy":
+            raise MethodError(
+                "variance='poe' is the usual one where exponents sum to 1; leave it out, or use"
+                " experts='entropy'"
             )
         if not isinstance(kernel_by_name(self.kernel, (Column(),)), Scaled):
             raise MethodError(

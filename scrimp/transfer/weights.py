@@ -74,8 +74,8 @@ class WeightRule:
         "bootstrap", choices("bootstrap", "posterior"), paper=True, only_with=WITH_RANKING
     )
     samples: int = setting(100, at_least(1), only_with=WITH_RANKING)
-    alpha: float = setting(0.0, only_with=WITH_RANKING)
-    horizon: int | None = setting(None, only_with=WITH_RANKING)
+    alpha: float = setting(0.0, at_least(0), only_with=("dilution", ("probabilistic",)))
+    horizon: int | None = setting(None, at_least(1), only_with=("dilution", ("probabilistic",)))
     distance: str = setting(
         "scaled",
         choices("scaled", "euclidean"),

@@ -64,6 +64,9 @@ def test_one_call_with_a_storage_goes_on(tmp_path: Path) -> None:
         ({"cost": {"a": 0.0}}, TableError, "above zero"),
         ({"weights": {"a": -1.0}}, TableError, "above zero"),
         ({"method": "gp"}, MethodError, "kg, ei"),
+        ({"method": "stride", "answer": "smooth"}, StudyError, "no model of a curve"),
+        ({"method": "ei-icm:rank=full", "ordered": False}, StudyError, "'rank' has no effect"),
+        ({"method": "kg:coordinate=log", "ordered": False}, StudyError, "'coordinate' has no"),
         ({"tolerance": -1}, StudyError, "tolerance"),
         ({"seed": -1}, StudyError, "seed"),
     ],
@@ -77,6 +80,13 @@ def test_what_cannot_be_is_refused_before_anything_is_stored(
             "s", **{"checkpoints": [1, 2], "tasks": ["a", "b"], "storage": url, **options}
         )
     assert scrimp.studies(url) == []
+
+
+@pytest.mark.parametrize("method", ["kg:published=false", "kg:published", "kg:opens=0"])
+def test_settings_of_a_method_may_be_published_or_not(method: str) -> None:
+    scrimp.create_selection(
+        "s", checkpoints=[1, 2], tasks=["a"], ordered=False, method=method, storage="memory://"
+    )
 
 
 def test_bad_stop_rules() -> None:

@@ -178,6 +178,7 @@ def test_errors_of_types_speak_as_users_write(method: str, words: str) -> None:
     [
         ("gp:epsilon=0.1", "it is called 'margin' here"),
         ("gp-ei:xi=0.1", "it is called 'margin' here"),
+        ("gp-ei:eps=0.1", "it is called 'margin' here"),
         ("tpe:xi=0.1", "'margin', its name here, belongs to the acquisitions"),
         ("gp-ucb:beta=4", "'kappa' here: kappa is the square root"),
         ("gp:beta=4", "gp-ucb:kappa=2"),
@@ -206,6 +207,11 @@ def test_names_of_other_libraries_are_answered_with_ours(method: str, words: str
         ("tst-r:distance=euclidean", "or use weights='features'"),
         ("rgpe:experts=all", "or use combine='poe'"),
         ("rgpe:denoise=false", "or use combine='rmogp'"),
+        ("rgpe:dilution=none,alpha=0.5", "or use dilution='probabilistic'"),
+        ("rgpe:dilution=percentile,horizon=20", "or use dilution='probabilistic'"),
+        ("rgpe:improvement=noisy,incumbent=observed", "or use improvement='ei'"),
+        ("portfolio:initial=4", "'initial' has no effect with combine='portfolio'"),
+        ("gp:noise=0.1,noise_floor=0.01", "so noise_floor has no effect"),
         ("gp-ucb:schedule=growing,kappa=2", "'kappa' has no effect with schedule='growing'"),
         ("gp-ucb:divisor=2", "or use schedule='growing'"),
     ],
@@ -216,6 +222,58 @@ def test_settings_of_weights_and_widths_that_are_not_used_are_refused(
     with pytest.raises(MethodError, match="has no effect") as caught:
         create(method)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("gp:patience=-1", "patience is -1; it must be at least 0"),
+        ("task-prior:patience=-1", "patience is -1; it must be at least 0"),
+        ("rgpe:alpha=-0.5", "alpha is -0.5; it must be at least 0"),
+        ("rgpe:horizon=0", "horizon is 0; it must be at least 1"),
+        ("pogpe:variance=poe", "or use experts='entropy'"),
+    ],
+)
+def test_values_that_mean_nothing_are_refused(method: str, words: str) -> None:
+    with pytest.raises(MethodError, match=words):
+        create(method)
+    create("pogpe:experts=entropy,variance=poe")
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        ("mobster-joint:acquisition=ucb", "use acquisition='log-ei'"),
+        ("mobster-joint:published", "use initial_scoring='acq_func'"),
+        ("hypertune-indep:combine=linear", "use combine='mixture'"),
+        ("dyhpo:incumbent=observed", "use incumbent='mean'"),
+        ("median:compare=best", "use compare='average'"),
+    ],
+)
+def test_settings_of_one_metric_are_refused_when_a_study_of_several_is_created(
+    method: str, words: str
+) -> None:
+    with pytest.raises(MethodError, match="works with one metric only") as caught:
+        create(method, epochs=True, metrics={"a": "minimize", "b": "minimize"})
+    assert words in str(caught.value)
+    create(method, epochs=True)
+
+
+@pytest.mark.parametrize(
+    ("method", "more", "idle"),
+    [
+        ("gp:patience=3", {"metrics": {"a": "minimize", "b": "minimize"}}, True),
+        ("task-prior:patience=3", {"noisy": True}, True),
+        ("task-prior:patience=3", {"metrics": {"a": "minimize", "b": "minimize"}}, False),
+        ("gp:patience=3", {}, False),
+    ],
+)
+def test_patience_where_the_model_decides_alone_is_warned_about(
+    method: str, more: dict[str, Any], idle: bool, recwarn: pytest.WarningsRecorder
+) -> None:
+    create(method, **more)
+    said = [str(warning.message) for warning in recwarn]
+    assert ["setting 'patience' has no effect" in text for text in said] == [True] * idle
 
 
 @pytest.mark.parametrize(

@@ -58,6 +58,8 @@ def test_the_acquisition_of_an_iteration_peaks_where_the_next_point_went() -> No
     space = scrimp.Space(x=scrimp.Float(0, 1))
     study = scrimp.create_study("one", space, method="gp-ei:initial=2", storage="memory://", seed=1)
     study.optimize(lambda trial: (trial.params["x"] - 0.3) ** 2, n_trials=6)
+    first = scrimp.plots.surrogate(study, "x", iteration=1).layout.meta["alternative"]
+    assert first.startswith("1 observation of value")
     for iteration in range(3, 6):
         acquisition = trace(scrimp.plots.surrogate(study, "x", iteration=iteration), "acquisition")
         peak = acquisition.x[int(np.argmax(acquisition.y))]

@@ -38,6 +38,17 @@ def studied(
     return study
 
 
+def test_the_planned_runs_measure_the_noise_and_settle_what_is_clear() -> None:
+    study = studied(noisy(0.0))
+    verdict = study.verdict()
+    assert verdict.probability_better > 0.99
+    said = "Not settled until more repeated runs measure the noise: about 4 more runs"
+    assert verdict.runs_needed == 4 and said in str(verdict)
+    for planned in (2, 0):
+        verdict = study.verdict(confirm=bowl, runs=2)
+        assert (verdict.runs_needed, verdict.settled) == (planned, not planned)
+
+
 def test_without_repeats_the_noise_is_bounded_and_nothing_is_settled() -> None:
     verdict = studied(noisy(0.0)).verdict()
     assert verdict.noise_source.startswith("a model") and not verdict.settled

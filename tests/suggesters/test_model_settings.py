@@ -107,7 +107,7 @@ def test_settings_that_do_not_go_together() -> None:
         return Sum(Matern52(columns), Matern52(columns))
 
     register_kernel("summed-for-a-test", summed)
-    with pytest.raises(MethodError, match="need one of scrimp's own kernels"):
+    with pytest.raises(MethodError, match=r"need a kernel that is Scaled\(Stationary\)"):
         ModelSettings(kernel="summed-for-a-test", priors=False)
     with pytest.raises(MethodError, match="there is no cost function 'magic'"):
         ModelSettings(cost_function="magic")
@@ -129,6 +129,8 @@ def test_a_known_cost_draws_decisions_to_where_it_is_low() -> None:
     register_cost("steep", lambda params: float(np.exp(8 * params["x"])))
     known, free = tried("gp:cost_function=steep,patience=0"), tried("gp:patience=0")
     assert np.mean(known[3:]) < np.mean(free[3:]) - 0.1
+    with pytest.raises(MethodError, match="so cost_surrogate has no effect"):
+        tried("gp:cost_function=steep,cost_surrogate=gp")
     # a study that reports another cost uses the known one all the same
     assert tried("gp:cost_function=steep,patience=0", cost="seconds")[3:] == pytest.approx(
         known[3:], abs=1e-6
