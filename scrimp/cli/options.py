@@ -7,11 +7,6 @@ from typer import Argument, Option
 from scrimp.plugins.plugins import VARIABLE, name_plugins
 
 
-def _imported(names: list[str] | None) -> list[str]:
-    """Import the named modules before the command begins."""
-    return list(name_plugins(names or []))
-
-
 def words_of(text: str) -> list[str]:
     """Split a list of names at commas.
 
@@ -34,7 +29,8 @@ PluginOption = Annotated[
     Option(
         "--plugin",
         metavar="MODULE",
-        callback=_imported,
+        # Before the command begins.
+        callback=lambda names: list(name_plugins(names or [])),
         help=(
             "Module that registers kernels, acquisitions, models, methods or storages; repeat for"
             f" several. Also {VARIABLE}=a,b."

@@ -292,36 +292,36 @@ logs were read."""
 
 @router.get("/live")
 async def live(request: Request, name: str = "") -> StreamingResponse:
-    """Stream an event per change of a study's log, or of the list of studies if none is named."""
-    if request.app.state.streams >= MAX_STREAMS:
-        raise StorageError(f"{MAX_STREAMS} pages already have live updates; close some")
-    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(
-        _counted(request, changes(request, name)), media_type="text/event-stream", headers=headers
-    )
+    """Stream the changes of a study's log, or of the list of studies if none is named."""
+    return change_stream(request, lambda: _seen(request, name))
 
 
-async def _counted(request: Request, stream: AsyncIterator[str]) -> AsyncIterator[str]:
+def change_stream(request: Request, seen: Callable[[], object]) -> StreamingResponse:
+    """Stream an event at once and one whenever ``seen`` returns another value that is not None, until
+    the browser disconnects or the server stops; an error is the last event."""
     state = request.app.state
-    state.streams += 1
-    try:
-        async for text in stream:
-            yield text
-    finally:
-        state.streams -= 1
+    if state.streams >= MAX_STREAMS:
+        raise StorageError(f"{MAX_STREAMS} pages already have live updates; close some")
 
+    async def stream() -> AsyncIterator[str]:
+        known: object = None
+        state.streams += 1
+        try:
+            while not await request.is_disconnected() and not state.closing():
+                now = await run_in_threadpool(seen)
+                if now is not None and now != known:
+                    known = now
+                    yield f"event: change\ndata: {json.dumps(now)}\n\n"
+                else:
+                    yield ": still here\n\n"
+                await asyncio.sleep(POLL_SECONDS)
+        except ScrimpError as error:
+            yield f"event: end\ndata: {json.dumps({'message': str(error)})}\n\n"
+        finally:
+            state.streams -= 1
 
-async def changes(request: Request, name: str) -> AsyncIterator[str]:
-    """Yield an event at once and one per change, until the browser disconnects."""
-    known: object = None
-    while not await request.is_disconnected() and not request.app.state.closing():
-        seen = await run_in_threadpool(_seen, request, name)
-        if seen is not None and seen != known:
-            known = seen
-            yield f"event: change\ndata: {json.dumps(seen)}\n\n"
-        else:
-            yield ": still here\n\n"
-        await asyncio.sleep(POLL_SECONDS)
+    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+    return StreamingResponse(stream(), media_type="text/event-stream", headers=headers)
 
 
 def _seen(request: Request, name: str) -> object:

@@ -423,7 +423,7 @@ def create_pages(storages: Storage | Sequence[Storage]) -> FastAPI:
     app.state.streams = 0
     for part in (pages, figures, actions):
         app.include_router(part.router)
-    app.add_api_route("/static/plotly.min.js", _plotly, include_in_schema=False)
+    app.add_api_route("/static/plotly.min.js", _plotly)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     app.add_exception_handler(NotReady, _not_ready)
     app.add_exception_handler(ScrimpError, _refused)

@@ -65,7 +65,9 @@ from scrimp.study_log.limits import Totals
 from scrimp.study_log.problem import Budget, Problem, check_metrics, metrics_of
 
 
-class _Budget(msgspec.Struct, frozen=True):
+class BudgetEntries(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The [budget] table: the training budget of a trial."""
+
     name: Text
     minimum: Positive
     maximum: Positive
@@ -104,7 +106,7 @@ class _File(msgspec.Struct, frozen=True):
     seed: Natural | None = None
     noisy: bool = False
     cost: Text | None = None
-    budget: _Budget | None = None
+    budget: BudgetEntries | None = None
     constraints: dict[str, object] = {}
     features: dict[str, float] = {}
     run: _Run = _Run()

@@ -9,22 +9,21 @@ once. A trial asked for with ``lease`` is handed to another program when its hea
 ``attempt`` tells the two apart.
 """
 
-import asyncio
-import json
 import math
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Literal, TypeAlias
 from uuid import uuid5
 
 import msgspec
 from fastapi import FastAPI, Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import Response, StreamingResponse
+from fastapi.responses import Response
 from msgspec import Meta
 
+from scrimp.dashboard.pages import change_stream
 from scrimp.errors import ReportError, ScrimpError, StudyError
 from scrimp.explain.reasons import explain
-from scrimp.formats.study_file import outline_of
+from scrimp.formats.study_file import BudgetEntries, outline_of
 from scrimp.json_values import Json
 from scrimp.schedulers.scheduler import Finish, Wait
 from scrimp.service.open_studies import OpenStudies, ProgramStudy
@@ -33,7 +32,6 @@ from scrimp.service.operations import (
     Operation,
     check_rights,
     error_response,
-    refusal,
 )
 from scrimp.service.served_logs import END_OF_LOG
 from scrimp.service.storage_operations import study_names
@@ -48,22 +46,12 @@ from scrimp.study_log.trial import Trial
 
 MAX_PARAMETERS = 500
 MAX_METRICS = 200
-MAX_STREAMS = 200
-POLL_SECONDS = 1.0
 
 Config: TypeAlias = dict[str, Json]
 Metrics: TypeAlias = Annotated[dict[str, float | None], Meta(max_length=MAX_METRICS)]
 Direction: TypeAlias = Literal["minimize", "maximize"]
 Count: TypeAlias = Annotated[int, Meta(ge=1, le=100)]
 Seconds: TypeAlias = Annotated[float, Meta(gt=0, le=86_400)]
-
-
-class BudgetFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The training budget of a trial."""
-
-    name: str
-    minimum: float
-    maximum: float
 
 
 class NewStudy(OfStudy, frozen=True, omit_defaults=True):
@@ -73,7 +61,7 @@ class NewStudy(OfStudy, frozen=True, omit_defaults=True):
     direction: Direction = "minimize"
     metric: str = "value"
     metrics: dict[str, Direction] | None = None
-    budget: BudgetFields | None = None
+    budget: BudgetEntries | None = None
     method: str = "auto"
     constraints: dict[str, dict[str, float]] | None = None
     cost: str | None = None
@@ -364,7 +352,7 @@ OPERATIONS = (
 
 def add_changes(app: FastAPI) -> None:
     """Add the stream of a study's changes, as server-sent events."""
-    app.state.streams = 0
+    app.state.streams, app.state.closing = 0, lambda: False
     name = {"name": "study", "in": "query", "required": True, "schema": {"type": "string"}}
     app.add_api_route(
         "/api/changes",
@@ -379,30 +367,10 @@ async def _changes(request: Request) -> Response:
     """Send the length of a study's log whenever it changes."""
     study = request.query_params.get("study", "")
     token: Token = request.scope["token"]
-    logs, state = request.app.state.logs, request.app.state
+    logs = request.app.state.logs
     try:
         check_rights(token, "read", OfStudy(study=study))
         log = await run_in_threadpool(logs.open, study, token)
+        return change_stream(request, lambda: {"length": log.store.page(END_OF_LOG)[1]})
     except ScrimpError as error:
         return error_response(error, logs.url)
-    if state.streams >= MAX_STREAMS:
-        return refusal(503, "StorageError", f"{MAX_STREAMS} streams are open already")
-
-    async def stream() -> AsyncIterator[str]:
-        known, state.streams = -1, state.streams + 1
-        try:
-            while not await request.is_disconnected():
-                _, length = await run_in_threadpool(log.store.page, END_OF_LOG)
-                if length != known:
-                    known = length
-                    yield f"event: change\ndata: {json.dumps({'length': length})}\n\n"
-                else:
-                    yield ": still here\n\n"
-                await asyncio.sleep(POLL_SECONDS)
-        except ScrimpError as error:
-            yield f"event: end\ndata: {json.dumps({'message': str(error)})}\n\n"
-        finally:
-            state.streams -= 1
-
-    headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-    return StreamingResponse(stream(), media_type="text/event-stream", headers=headers)

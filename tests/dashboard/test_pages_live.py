@@ -9,7 +9,7 @@ import pytest
 import scrimp
 from scrimp.dashboard import pages
 from scrimp.dashboard.book import Shelf
-from scrimp.dashboard.pages import changes
+from scrimp.dashboard.pages import change_stream
 from scrimp.storage.open import open_storage
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
@@ -19,7 +19,8 @@ class Reader:
     """A browser that leaves after ``looks`` looks."""
 
     def __init__(self, shelf: Shelf, looks: int) -> None:
-        self.app = SimpleNamespace(state=SimpleNamespace(shelf=shelf, closing=lambda: False))
+        state = SimpleNamespace(shelf=shelf, closing=lambda: False, streams=0)
+        self.app = SimpleNamespace(state=state)
         self.query_params: dict[str, str] = {}
         self.looks = looks
 
@@ -29,11 +30,12 @@ class Reader:
 
 
 async def events(reader: Any, name: str, between: Any = None) -> list[str]:
-    found = []
-    async for text in changes(reader, name):
+    found: list[Any] = []
+    async for text in change_stream(reader, lambda: pages._seen(reader, name)).body_iterator:
         found.append(text)
         if between is not None:
             between()
+    assert reader.app.state.streams == 0
     return found
 
 
