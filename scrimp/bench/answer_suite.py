@@ -270,7 +270,7 @@ def _table(path: Path) -> AnswerTable:
 def _known_table(path: Path) -> AnswerTable:
     """Return the answers in a file or folder (`answer_files`) as a table; none may be missing."""
     known = read_answers(path)
-    correct, items, start = [], [], 0
+    correct = []
     for name in known.checkpoints:
         own: list[float] = []
         for task, size in known.tasks.items():
@@ -283,11 +283,10 @@ def _known_table(path: Path) -> AnswerTable:
                 )
             own += [answers[place] for place in range(size)]
         correct.append(own)
-    for size in known.tasks.values():
-        items.append(np.arange(start, start + size))
-        start += size
+    ends = np.cumsum(list(known.tasks.values()))
+    items = tuple(np.split(np.arange(ends[-1]), ends[:-1]))
     steps = all(name.isdigit() for name in known.checkpoints)
-    return AnswerTable(np.array(correct), tuple(items), steps)
+    return AnswerTable(np.array(correct), items, steps)
 
 
 def answer_summary(records: Sequence[Run]) -> Summary:

@@ -370,7 +370,7 @@ def _runs(task: TaskTable, space: Space) -> _Runs:
 
 
 def _learned(empty: CurveModel, runs: _Runs, kind: str, rng: np.random.Generator) -> CurveModel:
-    """The surrogate that learns from these runs."""
+    """Return the surrogate fitted to these runs."""
     learn, whole = KINDS[kind], runs.whole
     curves = runs.curve[whole]
     centre = curves.mean(axis=0)
@@ -397,7 +397,7 @@ def _learned(empty: CurveModel, runs: _Runs, kind: str, rng: np.random.Generator
 
 
 def _quality(model: CurveModel, runs: _Runs, rows: int, best: float) -> Quality:
-    """On runs that the model has not seen; values on the scale that it learned them on."""
+    """Return the quality on held-out runs, on the scale of the fit."""
     whole = runs.whole
     scores = np.column_stack([score(runs.x[whole]) for score in model.scores])
     found = (model.mean_curve + scores @ model.components)[:, -1]

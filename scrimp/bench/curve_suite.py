@@ -21,7 +21,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.bench.curve_tasks import UNIT_COST, CurveTask, is_modelled, noisy, open_curves
+from scrimp.bench.curve_tasks import UNIT_COST, CurveTask, NoisyCurves, is_modelled, open_curves
 from scrimp.bench.regret_suite import chosen_tasks
 from scrimp.bench.results import (
     Cell,
@@ -138,7 +138,10 @@ def training_runs(cell: Cell) -> CurveTask:
         cell.source, cell.table.endswith(UNIT_COST), Path(cell.folder) if cell.folder else None
     )
     task = runs.task(cell.task)
-    return noisy(task, runs.noise, own_seed(cell)) if runs.noise else task
+    if not runs.noise:
+        return task
+    drawn = NoisyCurves(task.curves, task.curves.levels, runs.noise, own_seed(cell))
+    return replace(task, curves=drawn)
 
 
 def own_seed(cell: Cell) -> int:

@@ -15,7 +15,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -154,7 +154,7 @@ def model_curves(
 @dataclass(frozen=True, eq=False)
 class NoisyCurves(SimulatedCurves):
     """Runs whose every report is multiplied by 1 + ``noise`` times a standard normal draw; the draws
-    depend on the seed and the configuration."""
+    depend on the seed and the configuration. The scale of regret remains that of ``runs``."""
 
     runs: SimulatedCurves
     levels: tuple[float, ...]
@@ -169,11 +169,6 @@ class NoisyCurves(SimulatedCurves):
             len(run.values)
         )
         return Curve(tuple((np.array(run.values) * (1.0 + self.noise * draws)).tolist()), run.costs)
-
-
-def noisy(task: CurveTask, noise: float, seed: int) -> CurveTask:
-    """Return the task with noise in every report; the scale remains that of the noiseless runs."""
-    return replace(task, curves=NoisyCurves(task.curves, task.curves.levels, noise, seed))
 
 
 def _kept(folder: Path | None, name: str, measure: Callable[[], Scale]) -> Scale:

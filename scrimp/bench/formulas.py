@@ -57,7 +57,7 @@ class Recorder:
         self.regret: list[float | None] = []
 
     def measure(self, config: Config) -> float | None:
-        """The value to tell the method, or None when the trial failed."""
+        """Return the value to tell the method, or None when the trial failed."""
         noise = np.random.default_rng([self.seed, len(self.regret)]).standard_normal()
         try:
             value = float(self.formula.evaluate(config))

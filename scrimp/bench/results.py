@@ -69,7 +69,7 @@ def task_of_shares(shares: Sequence[float], example: str) -> str:
 
 
 def comparison(tasks: Sequence[Cell], methods: Sequence[str], seeds: int) -> list[Cell]:
-    """Return the runs of methods on tasks, seeds outermost, so that a part of them is balanced."""
+    """Return the runs of methods on tasks, seeds outermost, so that a prefix of them is balanced."""
     return [
         replace(task, method=method, seed=seed)
         for seed in range(seeds)

@@ -88,7 +88,7 @@ class Table:
     notes: Mapping[str, str] = field(default_factory=dict)
 
     def task(self, name: str) -> TaskTable:
-        """One task by name; `TableError` lists the names when there is none."""
+        """Return one task by name; `TableError` lists the known names."""
         check_known("task", [name], self.tasks, TableError, f"in table {self.name!r}")
         row = self.tasks.index(name)
         configs = self._decoded(self.configs if self.configs.ndim == 2 else self.configs[row])
@@ -357,7 +357,7 @@ def described_space(description: object) -> Space:
     try:
         return Space(parameters)
     except SpaceError as error:
-        raise TableError(f"the space cannot be: {error}") from None
+        raise TableError(f"the space is not valid: {error}") from None
 
 
 def _parameter(item: Mapping[str, Any]) -> Parameter:
@@ -378,14 +378,14 @@ def _parameter(item: Mapping[str, Any]) -> Parameter:
 
 
 def check_meta(meta: Mapping[str, object]) -> None:
-    """Refuse what a table or a surrogate says of itself where something is missing."""
+    """Raise `TableError` if the meta of a table or a surrogate lacks an entry."""
     for name in ("name", "metric", "goal", "space", "budget"):
         if name not in meta:
             raise TableError(
                 f"meta has no {name!r}; it must give name, metric, goal, space and budget"
             )
     if meta["goal"] != "min":
-        raise TableError(f"goal is {meta['goal']!r}; it must be 'min': turn the values around")
+        raise TableError(f"goal is {meta['goal']!r}; it must be 'min': negate the values")
 
 
 MAX_DISTINCT_FOR_ORDINAL = 12

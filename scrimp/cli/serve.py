@@ -2,8 +2,8 @@
 for workers, notebooks and programs, with ``scrimp token``, who may use it; ``scrimp mcp``, tools for
 agents.
 
-Tokens of the dashboard come from a file or a variable, never from an argument, and are never easily
-guessed.
+Tokens of the dashboard come from a file or a variable, never from an argument, and must be hard to
+guess.
 """
 
 import ipaddress
@@ -267,9 +267,11 @@ def serve_command(  # noqa: PLR0913 - each is an option of the command
         log.addHandler(logging.StreamHandler() if audit is None else logging.FileHandler(audit))
         log.setLevel(logging.INFO)
         log.propagate = False
-        from scrimp.service.server import create_service, serve_studies
+        from scrimp.dashboard.server import patient_server
+        from scrimp.service.server import create_service
 
-        serve_studies(create_service(places, file), listening, certificate, key)
+        service = create_service(places, file)
+        patient_server(service, certificate, key).run(sockets=[listening])
 
 
 def _begin_demo(url: str) -> None:

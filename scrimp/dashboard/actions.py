@@ -180,7 +180,7 @@ async def _pairs(request: Request) -> list[tuple[str, str]]:
 
 
 def _shown(form: Form, name: str, done: str) -> RedirectResponse:
-    """Return the way to a study's page with a message."""
+    """Redirect to a study's page, with a message."""
     at = form.get("at", "")
     place = f"at={quote(at, safe='')}&" if at else ""
     return RedirectResponse(f"/study?{place}name={quote(name, safe='')}&done={done}", 303)

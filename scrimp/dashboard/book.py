@@ -33,8 +33,8 @@ READ_SECONDS = 0.5
 
 
 _LISTED, _SHOWN = threading.BoundedSemaphore(2), threading.BoundedSemaphore(2)
-"""Let a few logs be read at a time. The studies of a list wait in another line than the one whose page
-is asked for, which may be among them."""
+"""At most two logs are read at a time for lists, and two for pages, so that a page does not wait for a
+list."""
 
 
 class NotReady(StudyError):
@@ -55,7 +55,7 @@ class OpenStudy:
         self._over = threading.Event()
 
     def _wait_in(self, line: threading.BoundedSemaphore) -> None:
-        """Read the log when it is its turn in a line, unless that has begun."""
+        """Wait for a place in the line, and read the log unless another thread has begun."""
         with line:
             if self._begun.acquire(blocking=False):
                 self._read(*self._source)

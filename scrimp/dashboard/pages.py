@@ -181,7 +181,7 @@ def _example(history: History) -> str:
 
 
 def _fragment_of(template: str) -> Callable[[Request, str], HTMLResponse]:
-    """Return what answers with a part of a study's page, for live updates."""
+    """Return the endpoint of a part of a study's page, for live updates."""
 
     def fragment(request: Request, name: str) -> HTMLResponse:
         book = book_of(request)

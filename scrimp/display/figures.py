@@ -7,7 +7,7 @@ BARS = "▁▂▃▄▅▆▇█"
 
 
 def number(value: object, digits: int = 4) -> str:
-    """Format a value with so many significant digits; None is a dash.
+    """Format a value with ``digits`` significant digits; None is a dash.
 
     >>> number(0.0208623), number(None), number(128), number("adam"), number(123456.0)
     ('0.02086', '-', '128', 'adam', '123456')

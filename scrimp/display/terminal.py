@@ -38,12 +38,12 @@ if TYPE_CHECKING:  # loading it takes a while
 
 LABEL_COLUMNS = 9
 MAX_SPARKLINE_COLUMNS, MIN_SPARKLINE_COLUMNS = 40, 6
-"""Width of the sparkline; with less room there is none."""
+"""Width of the sparkline, which is left out where it does not fit."""
 
 
 def screen(record: StudyRecord, width: int, left: str = "") -> list["Text"]:
-    """Return the display as lines of at most ``width`` columns; ``left``: words on what is left to
-    gain, if a stop rule knows it."""
+    """Return the display as lines of at most ``width`` columns; ``left`` describes the improvement
+    that a stop rule still expects."""
     time = [(time_words(record), "dim")]
     if record.kind == "selection":
         return [_ends([(cells_words(record), "")], time, width)]

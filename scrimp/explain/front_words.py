@@ -125,7 +125,7 @@ def _place(losses: Losses, front: Front, problem: Problem) -> str:
         return f": ahead of the front, in place of trial {listed}"
     if any(known == losses or dominates(known, losses) for known, _, _ in front):
         near = min(front, key=lambda member: _apart(member[0], losses, front))
-        return f": behind the front near trial {near[1]}, which it may beat if it turns out better"
+        return f": behind the front near trial {near[1]}, which it beats only if it exceeds its prediction"
     before = [trial for known, trial, _ in front if known[0] <= losses[0]]
     after = [trial for known, trial, _ in front if known[0] > losses[0]]
     if before and after:

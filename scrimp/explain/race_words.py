@@ -46,7 +46,8 @@ def _round_lines(fold: RaceFold, race: QuestionRace, task: int) -> list[str]:
     else:
         noise = float(np.sqrt(race.noise[task]))
         why = (
-            f"a question goes where it removes most of the variance of the mean score for its cost:"
+            "questions go to the task where they reduce the variance of the mean score most for"
+            " their cost:"
             f" one answer of {fold.tasks[task]} has a noise of {noise:.2g}, its weight is"
             f" {race.shares[task]:.2g}, and {counted(int(before[task]), 'answer')} came before"
         )

@@ -558,7 +558,7 @@ def _past_lines(sources: Sources) -> list[str]:
 
 
 def chance(score: float) -> str:
-    """Return Phi(score), the probability of exceeding a target that is so many deviations away.
+    """Return Phi(score), the probability of exceeding a target ``score`` deviations away.
 
     >>> chance(0.0), chance(0.1502), chance(-4.0)
     ('50%', '56%', 'under 1%')

@@ -219,9 +219,7 @@ def _decision_reason(history: History, trial: Trial, moment: Moment) -> Decision
     try:
         return _reason(history, trial, moment, title)
     except INVALID_RECORD:
-        words = (
-            "The record of this decision is not one that its method writes, so it explains nothing."
-        )
+        words = "The record of this decision is invalid, so its reason is unknown."
         return DecisionReason(number, title, budget, new, "", 0, 0, "", {}, lines=(words,))
 
 
@@ -324,9 +322,7 @@ def _summary(
         lines = [_start_sentence(history, trial, moments), _why_sentence(history, trial, moments)]
         lines += _outcome_sentences(history, trial, moments)
     except INVALID_RECORD:
-        lines = [
-            "The records of its decisions are not ones that the method writes: no reason is known."
-        ]
+        lines = ["The records of its decisions are invalid, so no reason is known."]
     if without is not None:
         text = config_words(without)
         lines.append(f"Plain `gp` without past studies would have tried {text}.")

@@ -100,7 +100,7 @@ def condition_words(when: When) -> str:
 
 
 def _untried(when: When, space: Space, configs: Sequence[Config]) -> str:
-    """Name the choices of parents that no trial had, of which nothing is known."""
+    """Name the choices of parents that no trial had."""
     missing = [
         f"{parent}={choice!r}"
         for parent in when

@@ -158,8 +158,8 @@ CODE = ("objective", "command", "plugins", "storage")
 
 
 def read_outline(text: str) -> StudyOutline:
-    """Read a study file, as text, that may come from someone who must not choose what is run: it
-    names no code, and nothing is imported or opened. Raises `StudyError` with every mistake."""
+    """Read the text of a study file from an untrusted user: it may name no code, and nothing is
+    imported or opened. Raises `StudyError` with every mistake."""
     try:
         record = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:

@@ -32,8 +32,8 @@ def warm_started(estimator: BaseEstimator, resource: str) -> bool:
 
 
 class ContinuedFit:
-    """An estimator that loads the state of its fold, fits what is missing of the resource, and saves
-    the new state. Everything else is delegated to the estimator.
+    """An estimator that loads the state of its fold, fits the rest of the resource, and saves the new
+    state. Everything else is delegated to the estimator.
 
     ``n_estimators``, and ``max_iter`` of histogram boosting, are totals; any other iteration
     parameter (``max_iter`` of SGDClassifier, of MLPClassifier) is what one call of ``fit`` adds, so

@@ -264,8 +264,8 @@ class CursorFile:
             return 0, {}
         except (msgspec.DecodeError, UnicodeDecodeError):
             raise StudyError(
-                f"{str(self.path)!r} does not say how far a study was shown; remove it to show the"
-                " study from its beginning"
+                f"{str(self.path)!r} is not a cursor of scrimp; remove it to show the study from its"
+                " beginning"
             ) from None
         if found.study != identity:
             raise StudyError(

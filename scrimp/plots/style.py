@@ -27,16 +27,16 @@ from scrimp.study_log.history import History
 from scrimp.study_log.problem import Problem
 from scrimp.study_log.trial import Observation, Trial
 
-LINE = "#3b78c2"  # what a model believes
-BAND = "rgba(59, 120, 194, 0.22)"  # how sure it is
-ACCENT = "#d0761f"  # what was chosen
-MUTED = "#8a94a3"  # what was seen
+LINE = "#3b78c2"  # model predictions
+BAND = "rgba(59, 120, 194, 0.22)"  # their uncertainty
+ACCENT = "#d0761f"  # the chosen or best trial
+MUTED = "#8a94a3"  # observations
 FAILED = "#c94a3b"
 TEXT = "#6f7886"
 SCALE = ((0.0, "#2b62b4"), (0.25, "#5277ad"), (0.5, "#7d8391"), (0.75, "#a0835f"), (1.0, "#c2811c"))
 AGE = ((0.0, "#97a0ad"), (1.0, "#2b62b4"))  # from the first trial to the newest
 AREA = "Viridis"
-SCORE = "#9a5bb5"  # how a method values candidates
+SCORE = "#9a5bb5"  # scores of candidates
 SERIES = (LINE, "#2f8f63", SCORE, "#7f8a1f", "#c2558f", "#1f8a99", "#96694c", FAILED)
 STATUS = {
     "running": LINE,

@@ -2,8 +2,8 @@
 
 A token comes as ``Authorization: Bearer ...``, or once in the address of a page as ``?token=``; then
 a cookie with a session key stands for it. A revoked token ends its sessions. Requests without a
-valid token are refused before their body is read. An address that offers wrong tokens again and
-again is refused for a while without looking at what it offers next.
+valid token are refused before their body is read. An address with too many wrong tokens is
+refused for a while, without a look at its next ones.
 
 Changes through pages need a token to own, and must come from a page of this server.
 """
@@ -223,7 +223,7 @@ class Gate:
             return Refusal(413, f"at most {most} bytes are accepted")
         if is_page and method == "POST":
             if not token.may("own"):
-                return Refusal(403, f"this token is to {token.role}; changes need one to own")
+                return Refusal(403, f"this token has the role {token.role!r}; changes need 'own'")
             if foreign_change(headers):
                 return Refusal(403, "changes must come from a page of this server")
         return None

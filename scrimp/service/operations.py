@@ -134,10 +134,10 @@ async def _alone(operation: Operation, call: Call, asked: OfStudy) -> object:
 def check_rights(token: Token, role: Role, asked: Asked) -> None:
     """Raise `Forbidden` if the token has fewer rights than ``role``, or none for the study."""
     if not token.may(role):
-        raise Forbidden(f"this token is to {token.role}; this needs one to {role}")
+        raise Forbidden(f"this token has the role {token.role!r}; the operation needs {role!r}")
     if isinstance(asked, OfStudy) and not token.covers(asked.study):
         raise Forbidden(
-            f"this token counts for studies that begin with {token.study!r}, not for"
+            f"this token is for studies whose names begin with {token.study!r}, not for"
             f" {asked.study[:200]!r}"
         )
 

@@ -200,22 +200,21 @@ class ServedLog:
                 number, fits = -1, False
         if number != batch.decision or not fits:
             raise Forbidden(
-                f"decision {batch.decision} of study {self.store.name!r} is not one that a worker"
-                " takes: it must have a record, the next trial or one that exists, and a grant of"
-                " the next attempt"
+                f"decision {batch.decision} of study {self.store.name!r} is not valid for a worker: it"
+                " must have a record, the next trial or one that exists, and a grant of the next attempt"
             )
 
     def _check_fact(self, event: Event) -> None:
         if not isinstance(event, Reported | Ended | Lost | CheckpointsRemoved | Annotated):
             raise Forbidden(
-                f"a token to work may not append {type(event).__name__}; ask for one to own"
+                f"a token with the role 'work' may not append {type(event).__name__}; it needs 'own'"
             )
         if event.trial is None or not 0 <= event.trial < len(self._attempts):
             raise Forbidden(f"study {self.store.name!r} has no trial {event.trial}")
 
 
 def check_times(events: Sequence[Event]) -> None:
-    """Raise `ReportError` for an event whose date is none."""
+    """Raise `ReportError` for an event without a valid date."""
     for event in events:
         if not 0 <= event.time <= LATEST_TIME:
             raise ReportError(f"an event has the time {event.time}; write seconds since 1970")

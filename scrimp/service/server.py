@@ -1,18 +1,17 @@
 """The server: the pages and the HTTP interface behind one gate.
 
-serve_studies(create_service([open_storage(url)], TokenFile(path)), listening_socket)
+service = create_service([open_storage(url)], TokenFile(path))
+patient_server(service).run(sockets=[listening_socket])
 """
 
-import socket
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 from fastapi import FastAPI, Request
 from fastapi.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
-from scrimp.dashboard.server import create_pages, patient_server, quiet_when_full
+from scrimp.dashboard.server import create_pages, quiet_when_full
 from scrimp.plugins.plugins import own_version
 from scrimp.service import program_operations, storage_operations
 from scrimp.service.gate import LIMITS, Gate, RequestLimits
@@ -50,16 +49,6 @@ def create_service(
         return create_pages(ScopedStorage(storages[0], prefix))
 
     return Gate(api, lambda token: pages_for(token.study), tokens, limits)
-
-
-def serve_studies(
-    service: Gate,
-    listening: socket.socket,
-    certificate: Path | None = None,
-    key: Path | None = None,
-) -> None:
-    """Serve requests until interrupted; with a ``certificate`` and its ``key`` over TLS."""
-    patient_server(service, certificate, key).run(sockets=[listening])
 
 
 async def _health(request: Request) -> JSONResponse:

@@ -116,13 +116,13 @@ class TokenFile:
         return self._tokens.get(number)
 
     def remembered(self, text: str) -> Token | None:
-        """Return the token of a text that was verified before, in little time."""
+        """Return the token of a text that was verified before, without the slow hash."""
         self._refresh()
         number = self._verified.get(hashlib.sha256(text.encode()).digest())
         return None if number is None else self._tokens.get(number)
 
     def grant(self, text: str) -> Token | None:
-        """Return the token of a text; None if it is none. Takes the time of a slow hash."""
+        """Return the token of a text, or None. Computes a slow hash."""
         self._refresh()
         word, _, rest = text.partition("_")
         number, _, secret = rest.partition("_")

@@ -53,7 +53,7 @@ def test_every_test_function_has_a_space_that_fits_it(name: str) -> None:
     ("description", "message"),
     [
         ("lr", "must be a list of parameters"),
-        ([], "the space cannot be: the space has no parameters"),
+        ([], "the space is not valid: the space has no parameters"),
         (["lr"], "entry 0 of the space is 'lr'"),
         ([{"type": "float"}], "an object with a name and a type"),
         ([LR, LR], "lists parameter 'lr' twice"),
@@ -68,7 +68,7 @@ def test_every_test_function_has_a_space_that_fits_it(name: str) -> None:
             [{"name": "k", "type": "choice", "choices": []}],
             "parameter 'k': Categorical: choices is empty",
         ),
-        ([{**LR, "when": {"kernel": "rbf"}}], "the space cannot be"),
+        ([{**LR, "when": {"kernel": "rbf"}}], "the space is not valid"),
     ],
 )
 def test_what_is_refused(description: Any, message: str) -> None:

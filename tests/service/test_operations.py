@@ -66,6 +66,6 @@ def test_changes_are_written_to_the_audit_log(
         worker.pause()
     entries: list[dict[str, Any]] = [json.loads(record.getMessage()) for record in caplog.records]
     seen = [(entry.get("action"), entry["result"][:11]) for entry in entries]
-    assert seen == [("create", "done"), (None, "wrong token"), ("append", "a token to ")]
+    assert seen == [("create", "done"), (None, "wrong token"), ("append", "a token wit")]
     assert entries[0]["name"] == "ann" and entries[0]["study"] == "s"
     assert entries[0]["address"] == "127.0.0.1" and own not in caplog.text
