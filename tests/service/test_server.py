@@ -121,7 +121,7 @@ def test_other_studies_are_out_of_reach(server: Served) -> None:
     storage = HttpStorage(server.url, server.token("own", "team/"))
     assert storage.names() == []
     for action in (storage.open, storage.delete):
-        with pytest.raises(StorageError, match="counts for studies that begin with 'team/'"):
+        with pytest.raises(StorageError, match="whose names begin with 'team/'"):
             action("secret")
     with pytest.raises(StorageError, match="refused"):
         scrimp.create_study("other", SPACE, storage=storage)
