@@ -6,7 +6,8 @@
 3. Climb the continuous columns of all starts together (`ascend`), then try every single change of a
    discrete column, all starts in one call, and move where that is better; repeat until nothing
    changes. Discrete columns only hold legal values: a continuous optimum is never rounded.
-4. Return the best rows, each once, without those in ``excluded`` (evaluated or pending).
+4. Return the best rows, each once, without those in ``excluded`` (evaluated or pending) and those
+   that share all discrete values with one of ``cells``.
 
 A small finite domain is scored whole, a pool always; an exhausted domain gives fewer rows, or none.
 
@@ -76,12 +77,24 @@ class MaximizeSettings:
 @dataclass(frozen=True)
 class Search:
     """``anchors``: rows to search around (k, d). ``excluded``: rows not to return (e, d). ``scales``:
-    a length per column (d,), or one for all; used within `SCALE_BOUNDS`."""
+    a length per column (d,), or one for all; used within `SCALE_BOUNDS`. ``cells``: rows (c, d) whose
+    discrete values no returned row has."""
 
     anchors: Array | None = None
     excluded: Array | None = None
     scales: Array | float = 0.5
     settings: MaximizeSettings = field(default_factory=MaximizeSettings)
+    cells: Array | None = None
+
+    def bars(self, rows: Array, domain: Domain) -> Mask:
+        """True for the rows (m, d) not to return."""
+        barred = np.zeros(len(rows), dtype=bool)
+        if self.excluded is not None:
+            barred |= contains_rows(rows, self.excluded)
+        if self.cells is not None:
+            discrete = ~domain.continuous
+            barred |= contains_rows(rows[:, discrete], self.cells[:, discrete])
+        return barred
 
 
 @dataclass(frozen=True)
@@ -108,8 +121,7 @@ def maximize_acquisition(
     settings = search.settings
     finite = domain.pool is not None or domain.size() <= settings.whole
     rows = domain.rows() if finite else _candidates(domain, rng, search, score.joint)
-    if search.excluded is not None:
-        rows = rows[~contains_rows(rows, search.excluded)]
+    rows = rows[~search.bars(rows, domain)]
     if score.joint:
         rows = rows[rng.permutation(len(rows))[: settings.joint_candidates]]
     if len(rows) == 0:
@@ -129,8 +141,8 @@ def climb(
     score: BoundAcquisition, domain: Domain, scored: Found, rng: np.random.Generator, search: Search
 ) -> Found:
     """Alternate climbing and discrete moves from the best of ``scored`` rows of a domain without a
-    pool, until neither changes a row, and return the local maxima. No row may be excluded."""
-    excluded, bounded = search.excluded, np.clip(search.scales, *SCALE_BOUNDS)
+    pool, until neither changes a row, and return the local maxima. No row may be barred."""
+    bounded = np.clip(search.scales, *SCALE_BOUNDS)
     scales = np.broadcast_to(bounded, len(domain.columns))
     starts = _diverse(scored.x, scored.scores, scales, search.settings.starts)
     # Independent of the units of the score: a millionth of the difference between the first and the
@@ -140,8 +152,8 @@ def climb(
 
     def climbed(rows: Array) -> tuple[Array, Array]:
         reached, values = ascend(score.value_and_gradient, rows, domain.free(rows), scales, ascent)
-        if excluded is not None and (known := contains_rows(reached, excluded)).any():
-            # A start is never excluded.
+        if (known := search.bars(reached, domain)).any():
+            # A start is never barred.
             reached[known], values[known] = rows[known], score(rows[known])
         return reached, values
 
@@ -149,9 +161,7 @@ def climb(
     rows = np.arange(len(x))
     for _ in range(0 if domain.continuous.all() else search.settings.cycles):
         moved, owner = domain.moves(x[rows], rng)
-        scores = score(moved)
-        if excluded is not None:
-            scores = np.where(contains_rows(moved, excluded), -np.inf, scores)
+        scores = np.where(search.bars(moved, domain), -np.inf, score(moved))
         better: dict[int, int] = {}
         to_beat = values[rows] + ascent.gain
         for move in np.argsort(-scores, kind="stable").tolist():

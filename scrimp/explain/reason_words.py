@@ -81,6 +81,10 @@ IN_REGION = (
     "A model of the region around the best trials chose it, because more progress was expected of"
     " that model than of the model of the whole space."
 )
+ELSEWHERE = (
+    "Another trial with the discrete values of the best one could only have polished it, so the model"
+    " chose the most promising configuration with other discrete values."
+)
 BY_MODEL = "A model of the values so far chose it as the most promising configuration."
 
 WITHOUT_THE_MODEL: Mapping[type, str] = {
@@ -241,6 +245,8 @@ def why(
         if words:
             return words
     if isinstance(reason, Modelled):
+        if reason.elsewhere:
+            return ELSEWHERE
         return EXPLORING if reason.exploring else IN_REGION if reason.region else BY_MODEL
     chose = f"The method chose it and gave it {amount}."
     return MODELLESS.get(method, chose) if new else f"The method continued it to {amount}."
@@ -532,8 +538,10 @@ def other_lines(record: DecisionRecord, problem: Problem) -> list[str]:
     if record.experts:
         ranked = sorted(record.experts.items(), key=lambda item: -item[1])
         shares = ", ".join(f"{EXPERTS.get(name, name)} {share:.0%}" for name, share in ranked)
+        elsewhere = isinstance(record.reason, Modelled) and record.reason.elsewhere
+        decides = "would have decided" if elsewhere else "decides"
         lines.append(
-            f"Expected share of turns that bring progress (the highest decides): {shares}."
+            f"Expected share of turns that bring progress (the highest {decides}): {shares}."
         )
     if record.sources is None:
         return lines

@@ -353,6 +353,8 @@ def _modelled_sentence(
     chooser = "a model of the region around the best trials" if reason.region else "a model"
     if reason.exploring:
         chooser = "an optimistic bound of a model"
+    if reason.elsewhere:
+        chooser = "a model among discrete values other than those of the best trial"
     begun = f"Chosen by {chooser} after {counted(seen.reports, 'report')}"
     begun += f", when {past}" if past else ""
     begun += f". {seen.depends}" if seen.depends else ""

@@ -172,7 +172,8 @@ class Modelled(_Reason, frozen=True, tag="modelled"):
     ``expected``: the prediction for it. ``rivals``: competitors, best first, empty if every search
     ended at the chosen one; ``sides``: if only two groups were compared. ``exploring``: the study
     made no progress, so an optimistic bound decided. ``region``: a model of the region of the best
-    trials decided. ``at``: the budget at which configurations were
+    trials decided. ``elsewhere``: the best with other discrete values than the best trial, because
+    the choice before could at most polish that. ``at``: the budget at which configurations were
     scored. ``question``: the criterion of a learning-curve method. With several metrics, ``each``:
     the prediction for each, in its direction, and ``weights``: the trade-off, if one was drawn.
     """
@@ -183,6 +184,7 @@ class Modelled(_Reason, frozen=True, tag="modelled"):
     sides: Sides | None = None
     exploring: bool = False
     region: bool = False
+    elsewhere: bool = False
     at: float | None = None
     question: Race | Horizon | Gain | Growth | None = None
     each: Mapping[str, Expected] | None = None

@@ -64,6 +64,7 @@ from scrimp.study_log.decision_record import (
     FirstDesign,
     FromDensity,
     Modelled,
+    Reason,
 )
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Problem
@@ -76,6 +77,7 @@ from scrimp.suggesters.experts import (
     TURNS,
     Region,
     explores,
+    polishes,
     prospects,
 )
 from scrimp.suggesters.fit_and_choose import (
@@ -239,6 +241,8 @@ class BayesianSuggester(Suggester):
             configs, reason = choice.best(count, rng)
             if isinstance(reason, Modelled) and expert == BOUND:
                 reason = msgspec.structs.replace(reason, exploring=True)
+        if shares is not None and self._polishes(history, training, configs, reason):
+            configs, reason = self._elsewhere(history, training, models, rng) or (configs, reason)
         if configs and isinstance(reason, Modelled) and models.several:
             row = encoding_of(history.problem.space).encode(configs[:1])
             each = expected_of_each(history.problem, models.objectives, row)
@@ -305,6 +309,34 @@ class BayesianSuggester(Suggester):
             return [], None
         reason = reason_of(models.fitted["loss"], found, configs)
         return configs[:1], msgspec.structs.replace(reason, region=True)
+
+    def _polishes(
+        self, history: History, training: Training, configs: Sequence[Config], reason: Reason | None
+    ) -> bool:
+        """Return True if the first of ``configs`` could at most polish the best trial."""
+        encoding = encoding_of(history.problem.space)
+        domain = encoding.domain
+        if (
+            not isinstance(reason, Modelled)
+            or reason.expected is None
+            or reason.expected.low is None
+        ):
+            return False
+        if domain.pool is not None or domain.continuous.all() or not domain.continuous.any():
+            return False
+        losses = np.where(training.failed, np.inf, training.y[:, 0])
+        row = encoding.encode(configs[:1])[0]
+        return polishes(row, reason.expected.low, training.x, losses, ~domain.continuous)
+
+    def _elsewhere(
+        self, history: History, training: Training, models: Models, rng: np.random.Generator
+    ) -> tuple[list[Config], Modelled] | None:
+        """The best configuration with other discrete values than the best trial; None without one."""
+        losses = np.where(training.failed, np.inf, training.y[:, 0])
+        choice = self._choice(history.problem, training, models, exploring=False)
+        best = training.x[[int(np.argmin(losses))]]
+        configs, reason = replace(choice, cells=best).best(1, rng)
+        return (configs, msgspec.structs.replace(reason, elsewhere=True)) if reason else None
 
     def _choice(
         self, problem: Problem, training: Training, models: Models, exploring: bool

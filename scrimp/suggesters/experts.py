@@ -20,20 +20,26 @@ decisions in the log, so a resumed study continues with the same evidence.
 The *region* is the box around the best quarter of the trials, a quarter wider. Its model learns from
 the trials inside alone, in units of the box: it has its own length-scales and its own scale of losses.
 That helps where losses span orders of magnitude and everything near the best looks the same from afar.
+
+*Polishing.* With discrete and continuous parameters a model may know the best combination of discrete
+values so well that another trial there can only polish its numbers, while the others stay unknown. Two
+of three such decisions go to the best expected improvement with other discrete values instead
+(`polishes`). They are no turn of an expert.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scrimp.acquisition.domain import Domain
+from scrimp.acquisition.domain import ROW_TOLERANCE, Domain
 from scrimp.encoding.training_data import Training
 from scrimp.study_log.decision_record import DecisionRecord, FromDensity, Modelled
 from scrimp.study_log.events import Decided, Event, TrialAdded
 from scrimp.study_log.fold import Fold
 from scrimp.study_log.problem import Problem
-from scrimp.study_log.standings import progress
+from scrimp.study_log.standings import MIN_PROGRESS, TOP_SHARE, progress
 from scrimp.study_log.trial import Trial
 from scrimp.surrogates.surrogate import Array
 
@@ -67,6 +73,10 @@ class ExpertNumbers:
     min_margin: float = 0.005
     """Width added at each side at least, as a share of the range; convention."""
 
+    polish_every: int = 3
+    """One in so many decisions may polish the best trial (benchmarks/notebook.md, "When the model
+    brings no progress")."""
+
 
 NUMBERS = ExpertNumbers(
     {MODEL: (2, 3), REGION: (0.75, 1.5), DENSITY: (0.5, 1.5), BOUND: (0.5, 1.5)}
@@ -77,8 +87,11 @@ NUMBERS = ExpertNumbers(
 
 
 def expert_of(record: DecisionRecord) -> str | None:
-    """The expert that decided, by the reason in its record; None for first designs and the queue."""
+    """The expert that decided, by the reason in its record; None for first designs, the queue, and
+    trials elsewhere instead of polishing."""
     match record.reason:
+        case Modelled(elsewhere=True):
+            return None
         case FromDensity():
             return DENSITY
         case Modelled(region=True):
@@ -151,6 +164,22 @@ def explores(losses: Array, patience: int) -> bool:
     brought = np.flatnonzero(progress(losses, 0.5))
     still = len(losses) - 1 - int(brought[-1]) if len(brought) else len(losses)
     return still >= patience and (still - patience) % NUMBERS.explore_every == 0
+
+
+def polishes(row: Array, low: float, x: Array, losses: Array, discrete: NDArray[np.bool_]) -> bool:
+    """Return True if a trial at ``row`` (d,) could at most polish the best of the trials x (n, d): it
+    has the same ``discrete`` values, and a loss of ``low``, the optimistic end of what is expected,
+    would be no progress, measured among the trials with other discrete values.
+
+    Trials that polish come close to the best loss themselves, and would make any gain look large.
+    """
+    best = int(np.argmin(losses))
+    alike = (np.abs(x[:, discrete] - row[discrete]) <= ROW_TOLERANCE).all(axis=1)
+    others = losses[~alike & np.isfinite(losses)]
+    if not alike[best] or not len(others) or len(losses) % NUMBERS.polish_every == 0:
+        return False
+    distance = float(np.quantile(others, TOP_SHARE) - losses[best])
+    return bool(low >= losses[best] - MIN_PROGRESS * distance)
 
 
 # --- the region of the best trials ----------------------------------------------------------------

@@ -342,7 +342,8 @@ class Choice:
     """An acquisition, the models it is bound to, and the space to search.
 
     ``loss``: a model that replaces that of the loss. ``seed`` of the candidates, so that models of
-    past studies predict the same ones at every decision; None draws new ones.
+    past studies predict the same ones at every decision; None draws new ones. ``cells``: rows whose
+    discrete values are not searched.
     """
 
     acquisition: Acquisition
@@ -355,6 +356,7 @@ class Choice:
     cost_exponent: float = 1.0
     settings: MaximizeSettings = USUAL_SEARCH
     seed: int | None = None
+    cells: Array | None = None
 
     def best(self, count: int, rng: np.random.Generator) -> tuple[list[Config], Modelled | None]:
         """Return ``count`` configurations, each with earlier ones pending, and the reason."""
@@ -425,6 +427,7 @@ class Choice:
             excluded=None if training.repeatable else np.vstack([training.known, pending]),
             scales=scales,
             settings=self.settings,
+            cells=self.cells,
         )
 
 

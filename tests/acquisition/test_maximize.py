@@ -226,6 +226,21 @@ def test_never_returns_an_excluded_row(seed):
     assert excluded.sum(axis=1).max() <= 0.5  # the forty best of 23,232, nearly
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_never_returns_the_discrete_values_of_a_cell(seed):
+    """The whole score lies in one cell, which candidates, anchors and moves would all find."""
+    domain, rng = Domain((KIND, Column(), TENTHS)), np.random.default_rng(seed)
+    best = np.array([[0.5, 0.3, 0.7]])
+
+    def score(x):
+        return -10 * np.abs(x[:, 0] - 0.5) - np.abs(x[:, 2] - 0.7) - (x[:, 1] - 0.3) ** 2
+
+    found = maximize_acquisition(Score(score), domain, rng, Search(anchors=best, cells=best))
+    assert not contains_rows(found.x[:, [0, 2]], best[:, [0, 2]]).any()
+    np.testing.assert_allclose(found.x[0, [0, 1]], [0.5, 0.3], atol=1e-3)
+    assert abs(found.x[0, 2] - 0.7) == pytest.approx(0.1)
+
+
 def test_repeats_are_allowed_when_nothing_is_excluded():
     evaluated = np.array([[0.0, 0.0]])
     found = maximize_acquisition(

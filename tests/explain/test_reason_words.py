@@ -61,6 +61,7 @@ def trial() -> Trial:
         ),
         (DecisionRecord(reason=Said("nobody knows")), "Nobody knows."),
         (DecisionRecord(reason=Modelled(1.0, exploring=True)), "to explore where"),
+        (DecisionRecord(reason=Modelled(1.0, elsewhere=True)), "with other discrete values"),
         (DecisionRecord(reason=Modelled(1.0)), "the most promising configuration"),
         (DecisionRecord(), "continued it to 3 epochs."),
         (DecisionRecord(grant=InBracket(1)), "started in bracket 1 with 3 epochs."),

@@ -59,6 +59,7 @@ REASONS = (
         exploring=True,
         at=9.0,
     ),
+    Modelled(elsewhere=True),
     Modelled(sides=Sides(paused=1.0), question=Race()),
     Modelled(question=Horizon(3.0, 0.25)),
     Scouted(0.3),

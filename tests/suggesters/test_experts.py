@@ -26,6 +26,7 @@ from scrimp.suggesters.experts import (
     TURNS,
     Region,
     expert_of,
+    polishes,
     progress,
     prospects,
 )
@@ -63,6 +64,7 @@ def played(count: int, method: str = "gp", seed: int = 0) -> scrimp.Study:
         (DecisionRecord(reason=Modelled(1.0)), MODEL),
         (DecisionRecord(reason=Modelled(1.0, region=True)), REGION),
         (DecisionRecord(reason=Modelled(1.0, exploring=True)), BOUND),
+        (DecisionRecord(reason=Modelled(1.0, elsewhere=True)), None),
     ],
 )
 def test_the_record_of_a_decision_says_whose_turn_it_was(
@@ -123,6 +125,44 @@ def test_turns_are_recorded_explained_and_replayed() -> None:
         study.explain(last)
     )
     assert "changes fastest" not in text and "was fitted for this decision" not in text
+    assert not any(outcome.difference for outcome in replay(study.history.events))
+
+
+def test_polishing_is_a_trial_like_the_best_that_can_bring_no_progress() -> None:
+    discrete = np.array([True, False])
+    # The fifth trial is the best; the distance to the best fifth of the other cell is 10.
+    x = np.array([[0.0, 0.1], [0.0, 0.4], [0.0, 0.9], [1.0, 0.2], [1.0, 0.5]])
+    losses = np.array([30.0, 20.0, math.inf, 10.1, 10.0])
+    near, other = np.array([1.0, 0.50001]), np.array([0.0, 0.5])
+    assert polishes(near, 9.95, x, losses, discrete)
+    assert not polishes(near, 9.5, x, losses, discrete)
+    assert not polishes(other, 9.95, x, losses, discrete)
+    # One in three decisions may polish, and all while nothing else was tried.
+    assert not polishes(near, 9.95, np.vstack([x, x[-1:]]), np.append(losses, 10.0), discrete)
+    assert not polishes(near, 9.95, x[3:], losses[3:], discrete)
+
+
+def test_other_discrete_values_are_tried_instead_of_polishing() -> None:
+    space = scrimp.Space(a=scrimp.Int(0, 9), b=scrimp.Int(0, 9), x=scrimp.Float(0, 1))
+    study = scrimp.create_study("cells", space, method="gp", storage="memory://", seed=0)
+    seen: list[tuple[float, int, int]] = []
+    strayed = []
+    for _ in range(30):
+        trial = study.ask()
+        record, params = records_of(study)[-1], trial.params
+        if isinstance(record.reason, Modelled) and record.reason.elsewhere:
+            assert (params["a"], params["b"]) != min(seen)[1:]
+            strayed.append(trial.id)
+        loss = (params["a"] - 3) ** 2 + (params["b"] - 6) ** 2 + 9 * (params["x"] - 0.3) ** 2
+        seen.append((loss, params["a"], params["b"]))
+        study.tell(trial, loss)
+    assert len(strayed) > 5
+    assert not study.history.derive(TURNS).keys() & set(strayed)
+    text = str(study.explain(strayed[-1]).details)
+    assert "could only have polished it" in text and "(the highest would have decided)" in text
+    assert "Chosen by a model among discrete values other than those of the best trial" in str(
+        study.explain(strayed[-1])
+    )
     assert not any(outcome.difference for outcome in replay(study.history.events))
 
 
