@@ -239,6 +239,8 @@ def why(
         return "It is the user's guess, which is tried before anything is learned from results."
     if isinstance(reason, FirstDesign) and reason.centre:
         return "It begins the first design, at the defaults or the middle of each range."
+    if isinstance(reason, FirstDesign) and reason.step:
+        return "It belongs to the first design: a random step from the best trial so far."
     for said in (reason, record.grant):
         whole = budget >= problem.full_budget
         words = WORDS.get(type(said), "") or _particular(said, amount, new, whole)

@@ -109,12 +109,14 @@ class Said(_Reason, frozen=True, tag="said"):
 
 
 class FirstDesign(_Reason, frozen=True, tag="first_design"):
-    """Tried before there is a model: spread over the space, ``guessed`` by the user, or its
-    ``centre`` with the defaults. ``needed``: the number of trials that the model needs."""
+    """Tried before there is a model: spread over the space, ``guessed`` by the user, its ``centre``
+    with the defaults, or a ``step`` from the best so far. ``needed``: the number of trials that the
+    model needs."""
 
     needed: int | None = None
     guessed: bool = False
     centre: bool = False
+    step: bool = False
 
 
 class SpreadOut(_Reason, frozen=True, tag="spread_out"):

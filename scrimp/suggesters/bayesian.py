@@ -1,7 +1,7 @@
 """Bayesian optimization: fit a Gaussian process to the observations, try the most promising point.
 
 1. A few first points: enqueued ones, the user's guess or the centre of the space, then a Sobol
-   sequence.
+   sequence. From the fourth on every second one is a step from the best so far.
 2. Fit the loss (and each constraint, and the cost) from the last recorded hyperparameters; between
    refits, on a geometric schedule, only the factor grows.
 3. Integrate over running evaluations by joint fantasies, so that parallel workers do not repeat
@@ -99,6 +99,7 @@ from scrimp.suggesters.untried_configs import (
     centre,
     first_configs,
     first_record,
+    first_step,
     guess,
     spread_instead,
 )
@@ -160,10 +161,10 @@ class BayesianSuggester(Suggester):
     over running trials. ``cost_exponent``: EI / cost^exponent when the study has a cost.
     ``patience``: the larger, the longer the model keeps its turns without progress, before the
     alternatives in `suggesters/experts.py` take some; 0 for always.
-    ``design`` of the first configurations: a ``sobol`` sequence, or ``random`` draws.
-    ``trade_off``: with several metrics, "hypervolume" for what a trial is expected to add to the
-    front, or "chebyshev" for one random trade-off per decision,
-    which is also taken with any acquisition but log EI and beyond six metrics.
+    ``design`` of the first configurations: a ``sobol`` sequence with steps from the best, or ``random``
+    draws. ``trade_off``: with several metrics, "hypervolume" for what a trial is expected to add to
+    the front, or "chebyshev" for one random trade-off per decision, which is also taken with any
+    acquisition but log EI and beyond six metrics.
     """
 
     acquisition: str = "log-ei"
@@ -197,6 +198,9 @@ class BayesianSuggester(Suggester):
             lacking = min(wanted + int(training.failed.sum()), 2 * wanted) - len(training.known)
         if not history.trials and count == 1 and self.design == "sobol" and guess(history) is None:
             return Suggestion((centre(history),), DecisionRecord(reason=FirstDesign(centre=True)))
+        if lacking > 0 and count == 1 and self.design == "sobol":
+            for config in first_step(history, training, rng):
+                return Suggestion((config,), DecisionRecord(reason=FirstDesign(step=True)))
         if lacking > 0 and (first := first_configs(history, lacking, count, rng, self.design)):
             return Suggestion(tuple(first), first_record(history, first))
         if not len(training.y):
@@ -314,19 +318,16 @@ class BayesianSuggester(Suggester):
         self, history: History, training: Training, configs: Sequence[Config], reason: Reason | None
     ) -> bool:
         """Return True if the first of ``configs`` could at most polish the best trial."""
+        expected = reason.expected if isinstance(reason, Modelled) else None
         encoding = encoding_of(history.problem.space)
-        domain = encoding.domain
-        if (
-            not isinstance(reason, Modelled)
-            or reason.expected is None
-            or reason.expected.low is None
-        ):
+        free = encoding.domain.continuous
+        if expected is None or expected.low is None or encoding.domain.pool is not None:
             return False
-        if domain.pool is not None or domain.continuous.all() or not domain.continuous.any():
+        if free.all() or not free.any():
             return False
         losses = np.where(training.failed, np.inf, training.y[:, 0])
         row = encoding.encode(configs[:1])[0]
-        return polishes(row, reason.expected.low, training.x, losses, ~domain.continuous)
+        return polishes(row, expected.low, training.x, losses, ~free)
 
     def _elsewhere(
         self, history: History, training: Training, models: Models, rng: np.random.Generator

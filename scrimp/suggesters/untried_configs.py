@@ -9,6 +9,7 @@ same result.
     draw_fresh(known, count, rng)               # at random
     nearest_fresh(known, points)                # the rows of a pool nearest to these points
     first_configs(history, lacking, count, rng) # before a model decides
+    first_step(history, training, rng)          # near the best of the first trials
 
 *Random search* is the baseline of every comparison and the partner of successive halving: it tries
 many values of every parameter, where a grid tries few (Bergstra and Bengio, "Random search for
@@ -27,6 +28,8 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from scrimp.encoding.encoding import encoding_of
+from scrimp.encoding.training_data import Training
 from scrimp.errors import ConfigError
 from scrimp.json_values import Config
 from scrimp.sobol import sobol_points
@@ -65,6 +68,16 @@ class UntriedNumbers:
 
     sobol_points_per_config: int = 32
     """Points of the sequence in a small space, where it repeats itself; then random draws follow."""
+
+    spread_first: int = 3
+    """First results before every second first configuration is a step from the best of them."""
+
+    step_width: float = 0.2
+    """Standard deviation of such a step, as a share of the range (benchmarks/notebook.md, "When the
+    model brings no progress")."""
+
+    steps_drawn: int = 16
+    """Steps that are drawn, for one of them to be new; convention."""
 
     grid_places: int = 5
     """Places of a continuous parameter without a resolution of its own; convention."""
@@ -384,6 +397,23 @@ def first_configs(
     if design == "sobol" and len(configs) < wanted:
         configs += sobol_fresh(history, wanted - len(configs))
     return configs + draw_fresh(history.derive(KNOWN), wanted - len(configs), rng, configs)
+
+
+def first_step(history: History, training: Training, rng: np.random.Generator) -> list[Config]:
+    """A new configuration near the best of the first trials, at every second one from the fourth on;
+    none at the others, with several metrics, or while nothing feasible is known."""
+    if training.y.shape[1] > 1 or len(training.y) < NUMBERS.spread_first:
+        return []
+    usable = ~training.failed
+    if training.feasible is not None:
+        usable &= training.feasible
+    if len(training.known) % 2 == 0 or not usable.any():
+        return []
+    best = training.x[int(np.argmin(np.where(usable, training.y[:, 0], np.inf)))]
+    encoding = encoding_of(history.problem.space)
+    widths = np.full(len(best), NUMBERS.step_width)
+    steps = encoding.domain.perturb(np.tile(best, (NUMBERS.steps_drawn, 1)), widths, rng)
+    return history.derive(KNOWN).fresh(encoding.decode(steps), 1)
 
 
 def first_record(

@@ -45,6 +45,7 @@ REASONS = (
     Said("because"),
     FirstDesign(),
     FirstDesign(needed=5),
+    FirstDesign(step=True),
     SpreadOut(),
     DrawnAtRandom(),
     Queued(),

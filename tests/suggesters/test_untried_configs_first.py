@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import scrimp
+from scrimp.study_log.decision_record import FirstDesign
+from scrimp.study_log.events import Decided
 from scrimp.suggesters.bayesian import BayesianSuggester
 from scrimp.suggesters.untried_configs import first_configs, guess
 
@@ -65,3 +67,71 @@ def test_random_draws_may_take_the_place_of_the_sequence() -> None:
     assert drawn != first_configs(study.history, 4, 4, np.random.default_rng(0))
     with pytest.raises(scrimp.errors.MethodError, match="design is 'grid'"):
         BayesianSuggester(design="grid")
+
+
+WIDE = scrimp.Space(**{f"x{place}": scrimp.Float(0, 1) for place in range(7)})
+
+
+def stepped(study: scrimp.Study, values: list[float | None]) -> list[int]:
+    """Play a trial for each value, None for a failure; return those that were steps from the best."""
+    steps = []
+    for value in values:
+        trial = study.ask()
+        reason = study.history.recorded.reason
+        if isinstance(reason, FirstDesign) and reason.step:
+            steps.append(trial.id)
+        if value is None:
+            study.tell(trial, state="failed")
+        else:
+            study.tell(trial, value)
+    return steps
+
+
+def test_every_second_first_trial_is_a_step_from_the_best() -> None:
+    shifts = []
+    for seed in range(20):
+        study = scrimp.create_study("s", WIDE, method="gp", storage="memory://", seed=seed)
+        assert stepped(study, [3.0, 1.0, None, 0.5, 2.0, 4.0, 5.0]) == [3, 5]
+        at = [np.array(list(trial.params.values())) for trial in study.trials]
+        shifts.append(at[5] - at[3])
+    # The standard deviation of 140 shifts; a few are reflected at the ends of their range.
+    assert 0.13 < np.std(shifts) < 0.23
+
+
+def test_steps_begin_at_feasible_trials_and_stay_in_a_list() -> None:
+    rows = np.random.default_rng(0).random((60, 7)).round(3)
+    pool = scrimp.Pool(WIDE, [dict(zip(WIDE, row.tolist(), strict=True)) for row in rows])
+    study = scrimp.create_study("p", pool, method="gp", storage="memory://", seed=0)
+    assert stepped(study, [3.0, 1.0, 2.0, 4.0, 2.5, 6.0]) == [3, 5]
+    assert len({tuple(trial.params.values()) for trial in study.trials}) == 6
+    limited = scrimp.create_study(
+        "l",
+        WIDE,
+        method="gp",
+        metric="loss",
+        constraints={"size": scrimp.AtMost(1)},
+        storage="memory://",
+        seed=0,
+    )
+    for size in (2, 2, 2, 2, 0):
+        limited.tell(limited.ask(), {"loss": float(size), "size": size})
+    limited.ask()
+    limited.ask()
+    kinds = [event.record.reason for event in limited.history.events if isinstance(event, Decided)]
+    assert [kind == FirstDesign(step=True) for kind in kinds] == [False] * 5 + [True, False]
+
+
+def test_random_designs_and_several_metrics_take_no_steps() -> None:
+    study = scrimp.create_study("r", WIDE, method="gp:published", storage="memory://", seed=0)
+    assert stepped(study, [3.0, 1.0, 2.0, 0.5, 2.0]) == []
+    study = scrimp.create_study(
+        "m",
+        WIDE,
+        method="gp",
+        metrics={"a": "minimize", "b": "minimize"},
+        storage="memory://",
+        seed=0,
+    )
+    for place in range(5):
+        study.tell(study.ask(), {"a": float(place), "b": 1.0})
+        assert study.history.recorded.reason != FirstDesign(step=True)
