@@ -174,7 +174,8 @@ def polishes(row: Array, low: float, x: Array, losses: Array, discrete: NDArray[
     Trials that polish come close to the best loss themselves, and would make any gain look large.
     """
     best = int(np.argmin(losses))
-    alike = (np.abs(x[:, discrete] - row[discrete]) <= ROW_TOLERANCE).all(axis=1)
+    apart = np.abs(x[:, discrete] - row[discrete])
+    alike = np.asarray((apart <= ROW_TOLERANCE).all(axis=1))
     others = losses[~alike & np.isfinite(losses)]
     if not alike[best] or not len(others) or len(losses) % NUMBERS.polish_every == 0:
         return False
