@@ -159,11 +159,11 @@ def test_a_method_without_a_model_speaks_of_none() -> None:
 def test_a_model_tells_what_it_expected_beside_the_best_and_the_alternative() -> None:
     made = study(method="gp")
     made.optimize(lambda trial: trial.params["lr"] + trial.params["layers"], n_trials=9)
-    told = made.explain(8)
-    assert told.summary[0].startswith("Chosen by a model after 8 reports, when ")
+    told = made.explain(6)
+    assert told.summary[0].startswith("Chosen by a model after 6 reports, when ")
     assert ". By the model, error changes fastest along " in told.summary[0]
     assert ", when the best error so far was" in told.summary[0]
-    assert f"; the result was {made.trials[8].value:.4g}." in told.summary[0]
+    assert f"; the result was {made.trials[6].value:.4g}." in told.summary[0]
     if told.decisions[0].competitors:
         other = told.decisions[0].competitors[0]["text"]
         assert told.summary[1] == f"Runner-up: {other}."
