@@ -184,7 +184,9 @@ def check(action: Action, history: History) -> None:
             assert not running, "Finish although something runs"
         case Start():
             total = history.totals.n_trials
-            assert total is None or len(history.trials) < total, "a configuration beyond the total"
+            assert total is None or len(history.trials) < total, (
+                "a configuration beyond the study's total"
+            )
             assert 0 < action.budget <= full, (
                 f"a first grant of {action.budget}, where the full budget is {full}"
             )
