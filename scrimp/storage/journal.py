@@ -18,6 +18,7 @@ not a path. Others are named in a warning and hide no study. A name file that a 
 is restored from the study's own log, which holds its name.
 """
 
+import errno
 import logging
 import os
 import re
@@ -34,7 +35,7 @@ from weakref import WeakSet
 import msgspec
 
 from scrimp.errors import ScrimpError, StorageError
-from scrimp.storage.durable_files import flush_folder, open_plain, write_flushed
+from scrimp.storage.durable_files import PLAIN, flush_folder, open_plain, write_flushed
 from scrimp.storage.event_json import Appended, decode
 from scrimp.storage.journal_log import JournalLog, explained
 from scrimp.storage.leases import MAX_LEASES, Lease
@@ -214,9 +215,12 @@ class _JournalStore(EventStore):
 
     def leases(self) -> list[Lease]:
         with self._files() as folder:
-            clock = folder / "clock"
-            clock.touch()
-            now = clock.stat().st_mtime  # the time of the file server
+            clock = os.open(folder / "clock", os.O_WRONLY | os.O_CREAT | PLAIN, 0o666)
+            try:
+                os.utime(clock)
+                now = os.fstat(clock).st_mtime  # the time of the file server
+            finally:
+                os.close(clock)
             newest = sorted(_newest_attempts(folder).items())[:MAX_LEASES]
             found = (_read_lease(folder, trial, attempt, now) for trial, attempt in newest)
             return [lease for lease in found if lease is not None]
@@ -225,6 +229,10 @@ class _JournalStore(EventStore):
     def _files(self) -> Iterator[Path]:
         """Yield the folder of the leases, which exists as long as the study does."""
         folder = self._log.folder / "leases"
+        if folder.is_symlink():
+            raise StorageError(
+                f"{folder} is a link, so scrimp did not write it: remove it, or restore a backup"
+            )
         with explained(folder):
             try:
                 with suppress(OSError):
@@ -247,16 +255,19 @@ def _newest_attempts(folder: Path) -> dict[int, int]:
 
 def _read_lease(folder: Path, trial: int, attempt: int, now: float) -> Lease | None:
     """Read a lease. Its date is taken from the open file, since a date by name may be cached. A
-    file that a power cut left torn is a lease that ran out: its worker lost power too."""
+    file that a power cut left torn is a lease that ran out: its worker lost power too. So is what was
+    planted, such as a link or a pipe."""
     try:
-        with (folder / f"{trial}-{attempt}").open("rb") as file:
+        with open_plain(folder / f"{trial}-{attempt}") as file:
             lease = msgspec.json.decode(file.read(), type=Lease)
             date = os.fstat(file.fileno()).st_mtime
             seconds = lease.remaining
             return replace(lease, remaining=seconds + date - now, seconds=seconds, renewal=date)
     except FileNotFoundError:
         return None  # released just now
-    except ValueError:
+    except (ValueError, StorageError, OSError) as error:
+        if isinstance(error, OSError) and error.errno != errno.ELOOP:
+            raise
         return Lease(trial, attempt, "unknown", "unknown", 0, -1.0)
 
 

@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from scrimp.errors import ScrimpError, StorageError
-from scrimp.storage.durable_files import flush_folder, plain_descriptor
+from scrimp.storage.durable_files import PLAIN, flush_folder, plain_descriptor
 from scrimp.storage.event_json import damaged, link, next_link
 from scrimp.storage.forking import Connected
 from scrimp.storage.store import decision_taken, deleted_study
@@ -165,8 +165,10 @@ class JournalLog(Connected):
 
     def _take_turn(self) -> None:
         deadline, pause = time.monotonic() + MAX_TURN_SECONDS, 0.0002
-        with suppress(PermissionError, FileNotFoundError):
-            self._turn = (self.folder / "turn.lock").open("ab")
+        # Without the file, or with a link or a pipe in its place, there are no turns.
+        with suppress(OSError):
+            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | PLAIN
+            self._turn = os.fdopen(os.open(self.folder / "turn.lock", flags, 0o666), "ab")
         while self._turn is not None:
             try:
                 fcntl.flock(self._turn, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -34,8 +34,21 @@ def test_an_eliminated_checkpoint_was_below_those_that_stayed(selection: scrimp.
         place = 1 + sum(score > scores[row] for score in scores.values())
         assert f"score was {scores[row]:.4g}, number {place};" in words
         assert f"{len(stayed)} stayed, the last of them with" in words
-        assert scores[row] <= min(scores[each] for each in stayed)
+        last = min(scores[each] for each in stayed)
+        assert scores[row] <= last
+        assert ("a tie, broken at random" in words) == (scores[row] == last)
         assert f"answered {race.counts[row].sum():,} of 200 questions" in words
+
+
+def test_equal_scores_at_the_last_place_are_told_as_a_tie() -> None:
+    chosen = scrimp.create_selection(
+        "s", checkpoints=STEPS, tasks=TASKS, storage="memory://", seed=0
+    )
+    chosen.run(lambda checkpoint, task, asked: [1.0] * len(asked), answers=0.2, progress=False)
+    race = race_of(chosen.history)[1]
+    left = set(race.past_rounds[0].rows.tolist()) - set(race.alive.tolist())
+    words = [checkpoint_lines(chosen.history, STEPS[row])[1] for row in left]
+    assert words and all("a tie, broken at random" in line for line in words)
 
 
 def test_the_leader_is_in_the_race(selection: scrimp.Selection) -> None:

@@ -108,16 +108,6 @@ def test_runs_that_are_trained_now_count_as_ends() -> None:
     assert ended + sum(trial.budget > 0 for trial in whole) <= 3
 
 
-def test_no_run_is_trained_to_its_end_that_the_total_would_cut() -> None:
-    study = played(meaningless, runs=9.5)
-    events, spent = study.history.events, []
-    for decided, granted, _ in grants(study):
-        then = History.of(events[: decided.seen])
-        own = then.trials[granted.trial].budget if granted.trial < len(then.trials) else 0.0
-        spent.append(then.spent + FULL - own)
-    assert spent and max(spent) <= 9.5 * FULL
-
-
 def test_slices_are_granted_where_first_slices_foretell_ends() -> None:
     assert grants(played(telling)) == []
 

@@ -38,6 +38,19 @@ def test_a_new_token_leaves_others_verified(tokens: TokenFile) -> None:
     assert server.remembered(text) is None
 
 
+def test_a_text_that_was_verified_counts_for_its_own_hash_alone(tokens: TokenFile) -> None:
+    """The file of another server is put in its place, with another secret under the same id."""
+    text, token = tokens.make("own")
+    _, other = tokens.make("read")
+    server = TokenFile(tokens.path)
+    assert server.grant(text) == token
+    changed = tokens.path.read_text().replace(token.hash, other.hash)
+    tokens.path.with_suffix(".new").write_text(changed)
+    os.replace(tokens.path.with_suffix(".new"), tokens.path)
+    assert server.known(token.id) is not None
+    assert server.remembered(text) is None and server.grant(text) is None
+
+
 def test_other_texts_are_no_tokens(tokens: TokenFile) -> None:
     text, token = tokens.make("own")
     other, _ = tokens.make("own")

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +224,42 @@ def test_links_and_pipes_among_the_names_are_passed_over(tmp_path: Path) -> None
     (tmp_path / "names" / "folder").mkdir()
     (tmp_path / "names" / "huge").write_bytes(b" " * 10000)
     assert storage.names() == ["good"]
+
+
+def test_links_and_pipes_beside_a_log_lead_nowhere_and_keep_no_reader_waiting(
+    tmp_path: Path,
+) -> None:
+    outside = tmp_path / "outside"
+    outside.write_text("precious")
+    os.utime(outside, (1.0, 1.0))
+    storage = JournalStorage(tmp_path / "j")
+    store = storage.create("a", [first_event("a")])
+    (folder,) = (path.parent for path in tmp_path.glob("j/*/00000000"))
+    for name, plant in (("0-1", os.mkfifo), ("1-1", partial(os.symlink, outside))):
+        plant(folder / "leases" / name)
+    assert [lease.remaining for lease in store.leases()] == [-1.0, -1.0]
+    for plant in (os.mkfifo, partial(os.symlink, outside)):
+        for file in (folder / "turn.lock", folder / "leases" / "clock"):
+            file.unlink(missing_ok=True)
+            plant(file)
+        with store.turn(0):
+            pass
+        with pytest.raises(StorageError, match="cannot be used"):
+            store.leases()
+    assert outside.stat().st_mtime == 1.0 and outside.read_text() == "precious"
+
+
+def test_leases_are_not_written_through_a_link(tmp_path: Path) -> None:
+    store = JournalStorage(tmp_path / "j").create("a", [first_event("a")])
+    (folder,) = (path.parent for path in tmp_path.glob("j/*/00000000"))
+    shutil.rmtree(folder / "leases")
+    (tmp_path / "outside").mkdir()
+    os.symlink(tmp_path / "outside", folder / "leases")
+    with pytest.raises(StorageError, match="is a link"):
+        store.leases()
+    with pytest.raises(StorageError, match="is a link"):
+        store.lease(Lease(0, 1, "w", "h", 1, 5.0))
+    assert not list((tmp_path / "outside").iterdir())
 
 
 def test_a_study_that_is_a_link_is_not_followed(tmp_path: Path) -> None:
