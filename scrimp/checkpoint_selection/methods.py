@@ -280,9 +280,6 @@ SETTINGS: dict[str, tuple[Callable[[object], bool], str]] = {
 ICM_SETTINGS = ("rank", "diagonal", "levels")
 """The settings of the coregionalisation model."""
 
-OF_CURVES = (*ICM_SETTINGS, "coordinate")
-"""Settings of models of curves, which rows without an order do not have."""
-
 
 def find_method(name: str, settings: JsonObject | None = None) -> SelectionMethod:
     """Return the method of this name with these settings; "auto" is the default method.
@@ -315,6 +312,26 @@ def find_method(name: str, settings: JsonObject | None = None) -> SelectionMetho
     if isinstance(model, Coregional):
         model = replace(model, **{key: given.pop(key) for key in icm if key in given})
     return replace(method, model=model, **given)
+
+
+def chosen_method(
+    name: str, settings: JsonObject, ordered: bool, answer: str = "measured"
+) -> SelectionMethod:
+    """Return the method that a user chose; raise `MethodError` for what would have no effect: a
+    smooth answer without a model, and settings of curves for rows without an order."""
+    method = find_method(name, settings)
+    if answer == "smooth" and method.model is None:
+        raise MethodError(
+            f"answer is 'smooth', and method {name!r} has no model of a curve; use answer='measured',"
+            " or the method 'kg'"
+        )
+    idle = [key for key in (*ICM_SETTINGS, "coordinate") if key in settings]
+    if idle and not ordered:
+        raise MethodError(
+            f"setting {idle[0]!r} has no effect on rows without an order, which have independent"
+            " effects instead of curves; leave it out"
+        )
+    return method
 
 
 def positions(table: ScoreTable, coordinate: str, between: Array | None = None) -> Array:

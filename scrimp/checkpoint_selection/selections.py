@@ -110,6 +110,8 @@ def create_selection(  # noqa: PLR0913 - the front door: every argument is a key
     By question, `ask` returns (checkpoint, task, questions). None or 1 questions stand for a benchmark
     that is only run as a whole. All questions are asked before any is repeated.
     """
+    from scrimp.checkpoint_selection.methods import chosen_method
+
     sizes = _sizes(tasks)
     place, asked = storage_at(storage), _method(read_method(method), sizes)
     settings: SelectionSettings = {
@@ -128,7 +130,7 @@ def create_selection(  # noqa: PLR0913 - the front door: every argument is a key
     if answer not in ("measured", "smooth"):
         raise StudyError(f"answer is {answer!r}; it must be 'measured' or 'smooth'")
     if asked.name != RACE:
-        _check_effect(asked, ordered, answer)
+        chosen_method(asked.name, asked.settings, ordered, answer)
     if sizes:
         _add_questions(settings, sizes, load_cost, repeats, earlier)
     record: dict[str, Json] = {"name": asked.name, "settings": cast("JsonObject", settings)}
@@ -227,24 +229,6 @@ def _adopt(
                 f" {given[label]!r}; use another name, or the same {label}"
             )
     selection.add_checkpoints(checkpoints)
-
-
-def _check_effect(asked: Method, ordered: bool, answer: str) -> None:
-    """Raise `StudyError` for what would have no effect: a smooth answer without a model, and settings
-    of curves for rows without an order."""
-    from scrimp.checkpoint_selection.methods import OF_CURVES, find_method
-
-    if answer == "smooth" and find_method(asked.name, asked.settings).model is None:
-        raise StudyError(
-            f"answer is 'smooth', and method {asked.name!r} has no model of a curve; use answer="
-            "'measured', or the method 'kg'"
-        )
-    idle = [name for name in OF_CURVES if name in asked.settings]
-    if idle and not ordered:
-        raise StudyError(
-            f"setting {idle[0]!r} has no effect with ordered=False: rows without an order have"
-            " independent effects instead of curves; leave it out"
-        )
 
 
 def _sizes(tasks: Sequence[str] | Mapping[str, int | None]) -> dict[str, int]:

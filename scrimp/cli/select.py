@@ -93,7 +93,7 @@ def next_command(  # noqa: PLR0913 - the options of a command
     import numpy as np
 
     from scrimp.checkpoint_selection.cell_policy import checked_stop, stop_reason
-    from scrimp.checkpoint_selection.methods import find_method
+    from scrimp.checkpoint_selection.methods import chosen_method
     from scrimp.checkpoint_selection.selector import CellDecision, Selector
     from scrimp.methods.named_methods import read_method
     from scrimp.study_log.limits import StopSettings
@@ -102,7 +102,7 @@ def next_command(  # noqa: PLR0913 - the options of a command
     asked, table = read_method(method), _scores_of(scores, weight, direction, cost)
     table = replace(table, steps=None) if unordered else table
     planned = None if share is None else max(round(share * table.scores.size), 1)
-    chosen = find_method(asked.name, asked.settings)
+    chosen = chosen_method(asked.name, asked.settings, not unordered, answer)
     selector = Selector(chosen, seed, planned, use_stderr, answer=answer)
     decision = CellDecision(())
     enough = stop_reason(checked_stop(StopSettings(share=share)), table, None)

@@ -427,7 +427,7 @@ class Study(Logged):
             n_trials: Number of configurations over all runs of the study.
             workers: Trials at once; more than one run in worker processes.
             gpus_per_worker: Devices of each worker, given by CUDA_VISIBLE_DEVICES.
-            total_budget: Units of the budget over all trials and runs.
+            total_budget: Units of the budget over all trials and runs; running grants are finished.
             timeout: Seconds after which this run starts no further trial.
             stop: A rule such as ``scrimp.NoImprovement(20)``.
             time_limit: Seconds that one grant of a trial may take; needs worker processes.

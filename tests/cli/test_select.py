@@ -451,3 +451,20 @@ def test_an_answer_by_the_smooth_curve_and_rows_without_one(tmp_path: Path) -> N
     smooth = run("select", "next", path, "--answer", "smooth").stdout
     assert "why: the smooth curve" in smooth and "second opinion" not in smooth
     assert "curve" not in run("select", "next", path, "--unordered").stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--method", "stride", "--answer", "smooth"], "no model of a curve"),
+        (["--method", "ei-icm:rank=full", "--unordered"], "'rank' has no effect"),
+    ],
+)
+def test_options_without_effect_are_refused(scores: Path, options: list[str], words: str) -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "scrimp", "select", "next", str(scores), *options],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    assert result.returncode == 2 and words in result.stderr and not result.stdout
