@@ -264,6 +264,9 @@ def search_configs(
     )
     if reason is not None:
         expected = reason.expected if curves.of_losses else None
+        if expected is not None and plan.at is None:
+            # Scores of several budgets were mixed; the prediction is that at one of them.
+            expected = msgspec.structs.replace(expected, step=plan.share * curves.full)
         reason = msgspec.structs.replace(reason, expected=expected, at=plan.at)
         if len(curves.models) > 1:
             views = [AtBudget(model, plan.share) for model in curves.models.values()]
