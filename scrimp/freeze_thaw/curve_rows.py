@@ -32,8 +32,10 @@ from numpy.typing import NDArray
 from scrimp.freeze_thaw.freeze_thaw_numbers import NUMBERS
 from scrimp.schedulers.rungs import Levels
 from scrimp.space.space import Pool
+from scrimp.study_log.decision_record import WholeTraining
 from scrimp.study_log.events import (
     BudgetGranted,
+    Decided,
     Ended,
     Event,
     Reported,
@@ -109,6 +111,7 @@ class RowList:
     - ``cost``: the sum of all reported costs.
     - ``unit_costs``: the lower median of the cost of a unit of each trial.
     - ``units_since_limit``: units trained since the time limit was set.
+    - ``trained_whole``: True once a decision gave a whole training because reports scatter.
     - ``first_grant``: the first grant of each trial, which ends its first slice.
     """
 
@@ -130,6 +133,7 @@ class RowList:
         self.unit_costs: dict[int, float] = {}
         self.units_since_limit = 0.0
         self.first_grant: dict[int, float] = {}
+        self.trained_whole = False
         self._peaks = array("d")
         self._lowest_of_scouts: list[float] = []
         self._all_unit_costs: dict[int, list[float]] = {}
@@ -177,10 +181,13 @@ class RowList:
 
     @property
     def is_scattered(self) -> bool:
-        """True where the lowest loss of a run is luck, in a continuous space with one metric."""
+        """True where the lowest loss of a run is luck, in a continuous space with one metric. Whole
+        trainings make the spread of configurations larger and the scatter smaller, so once one was
+        granted half of the scatter is enough."""
         if isinstance(self.problem.space, Pool) or self.problem.several:
             return False
-        return self.scatter > NUMBERS.largest_scatter
+        share = NUMBERS.scatter_share_after_whole if self.trained_whole else 1.0
+        return self.scatter > share * NUMBERS.largest_scatter
 
     def change_problem(self, problem: Problem) -> None:
         """Take in a changed problem."""
@@ -324,6 +331,8 @@ class CurveTable(Fold[RowList]):
             state.begin_time_limit()
         if isinstance(event, TrialAdded) and event.tag.get(SCOUT):
             state.scouts.add(event.trial)
+        if isinstance(event, Decided) and isinstance(event.record.grant, WholeTraining):
+            state.trained_whole = True
         if isinstance(event, BudgetGranted):
             state.first_grant.setdefault(event.trial, event.budget)
         if trial is None or before is None or trial is before:

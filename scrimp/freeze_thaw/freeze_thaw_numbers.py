@@ -38,6 +38,10 @@ class Numbers:
     """The scatter beyond which the lowest loss of a run is luck. Notebook, "Misleading low levels": live
     training has .0 to .2 in most studies, Hartmann functions with noisy levels .3 to 1."""
 
+    scatter_share_after_whole: float = 0.5
+    """The share of that scatter which is enough once a whole training was granted. Notebook: regret at
+    the end of Hartmann functions with misleading levels -.28 ± .09."""
+
     # --- 2. budget left ---------------------------------------------------------------------------
 
     full_trainings_without_limit: float = 20.0
@@ -143,6 +147,10 @@ class Numbers:
     """The share of the variance of ends that first slices must foretell; below it whole trainings
     are granted where reports scatter. Notebook: where levels are noise it is .02 to .2, on the GPT
     surrogate .33 to .5."""
+
+    ends_per_first_end: int = 2
+    """The budget left must allow this many times the ends that Bayesian optimization begins with.
+    Notebook: real training of 13 parameters with 12 full trainings lost by whole trainings."""
 
     # --- 5. scouts --------------------------------------------------------------------------------
 

@@ -12,7 +12,8 @@ with the kernel k of one run, u1 the end of the first slice and u2 the end of tr
 scatter and it is below a fifth, a decision gives a whole training, also during the first design:
 
 - to the paused trial that is expected to end lowest, until as many runs have ended as Bayesian
-  optimization begins with, one more than there are parameters;
+  optimization begins with, one more than there are parameters; not where the budget left does not
+  allow twice as many, since it finds little among fewer;
 - afterwards to the configuration that Bayesian optimization chooses, learning from losses at the full
   budget alone.
 
@@ -65,8 +66,13 @@ def whole_training(
     grant, encoding = WholeTraining(float(f"{foretold:.6g}")), encoding_of(history.problem.space)
     training, suggester = training_data(history, encoding, AtLevels((full,))), BayesianSuggester()
     trials = np.intersect1d(model.trials, [waiting.trial for waiting in paused])
-    ended = len(training.y) + len(training.pending)
-    if ended < suggester.first_count(encoding.dimension) and len(trials):
+    ended, first = (
+        len(training.y) + len(training.pending),
+        suggester.first_count(encoding.dimension),
+    )
+    if (NUMBERS.ends_per_first_end * first - ended) * full > left.largest_slice:
+        return None
+    if ended < first and len(trials):
         ends = model.of_trials(trials, np.full(len(trials), full))[0][0]
         record = DecisionRecord(grant=grant, curves=curves)
         return Decision(Resume(int(trials[np.argmin(ends)]), full), record)

@@ -9,10 +9,10 @@ import scrimp
 from scrimp.encoding.encoding import encoding_of
 from scrimp.explain.replay import replay
 from scrimp.freeze_thaw.curve_process import CurveFactor, CurveParameters
-from scrimp.freeze_thaw.curve_rows import CurveTable
+from scrimp.freeze_thaw.curve_rows import CurveTable, RowList
 from scrimp.freeze_thaw.freeze_thaw_numbers import NUMBERS
 from scrimp.freeze_thaw.study_curves import StudyCurves
-from scrimp.study_log.decision_record import Modelled, WholeTraining
+from scrimp.study_log.decision_record import DecisionRecord, Modelled, WholeTraining
 from scrimp.study_log.events import BudgetGranted, Decided, TrialAdded
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Budget, Problem
@@ -112,6 +112,12 @@ def test_slices_are_granted_where_first_slices_foretell_ends() -> None:
     assert grants(played(telling)) == []
 
 
+def test_a_short_study_has_no_whole_trainings() -> None:
+    """Bayesian optimization begins with three ends here, and finds little among fewer than six."""
+    study = played(meaningless, runs=6)
+    assert study.history.derive(CurveTable()).is_scattered and grants(study) == []
+
+
 def test_a_list_has_no_whole_trainings() -> None:
     rng = np.random.default_rng(0)
     rows = [dict(zip("xy", pair, strict=True)) for pair in rng.random((60, 2)).tolist()]
@@ -162,20 +168,41 @@ def test_smooth_curves_do_not_scatter() -> None:
         assert curves.standing.tolist() == rows.standing.tolist()
 
 
-@pytest.mark.parametrize("noise", [0.1, 0.4])
-def test_the_scatter_is_the_noise_of_a_report_by_the_spread_of_configurations(noise: float) -> None:
-    rng, spread, problem = np.random.default_rng(0), 1.0, Problem(SQUARE, budget=Budget("e", 1, 50))
+SPREAD = 1.0
+
+
+def rows_with(noise: float) -> RowList:
+    """Rows of 200 configurations with one report, and 100 with fifty noisy ones."""
+    rng, problem = np.random.default_rng(0), Problem(SQUARE, budget=Budget("e", 1, 50))
     rows = CurveTable().begin(problem)
     for trial in range(300):
         rows.scouts.add(trial)
-        level = 20.0 + spread * rng.standard_normal()
+        level = 20.0 + SPREAD * rng.standard_normal()
         losses = [level] if trial < 200 else (20.0 + noise * rng.standard_normal(50)).tolist()
         points = [Observation(float(i + 1), {}, (y,), (y,)) for i, y in enumerate(losses)]
         for count in range(1, len(points) + 1):
             rows.add_report(Trial(id=trial, config={}, curve=tuple(points[:count])))
+    return rows
+
+
+@pytest.mark.parametrize("noise", [0.1, 0.4])
+def test_the_scatter_is_the_noise_of_a_report_by_the_spread_of_configurations(noise: float) -> None:
+    rows = rows_with(noise)
     drawn = list(rows.lowest.values())
     expected = noise / ((np.median(drawn) - min(drawn)) / 2.0)
     assert rows.scatter == pytest.approx(expected, rel=0.1)
+
+
+@pytest.mark.parametrize(("noise", "before", "after"), [(0.1, False, False), (0.2, False, True)])
+def test_less_scatter_is_enough_once_a_whole_training_was_granted(
+    noise: float, before: bool, after: bool
+) -> None:
+    """Whole trainings spread configurations further apart, which does not make reports less noisy."""
+    rows = rows_with(noise)
+    assert rows.is_scattered == before
+    record = DecisionRecord(grant=WholeTraining(0.1))
+    CurveTable().step(rows, Decided(decision=0, seen=0, record=record), None, None)
+    assert rows.is_scattered == after
 
 
 def test_a_run_that_explodes_is_not_taken_for_noise() -> None:
