@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 from scrimp.checkpoint_selection.answer_book import (
+    MAX_QUESTIONS,
     AnswerBook,
     Questions,
     mixed_order,
     pack_levels,
 )
+from scrimp.errors import StudyError
 from tests.checkpoint_selection.test_question_race import answers, new_race, play
 
 
@@ -114,3 +116,9 @@ def test_packed_levels_that_do_not_fit_are_ignored() -> None:
         assert all((a == b).all() for a, b in zip(plain, same, strict=True))
     other = Questions((9, 20), difficulty=(pack_levels(np.linspace(0, 1, 9)), "")).orders(3)
     assert sorted(other[0]) == list(range(9))
+
+
+@pytest.mark.parametrize("sizes", [(0, 5), (-3, 5), (MAX_QUESTIONS, 1)])
+def test_tasks_have_questions_that_fit_into_memory(sizes: tuple[int, ...]) -> None:
+    with pytest.raises(StudyError, match="at most 10,000,000"):
+        Questions(sizes)
