@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import warnings
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from hashlib import sha256
@@ -199,13 +199,7 @@ def _advise(problem: Problem, method: Method, learning: bool) -> None:
             "setting 'trade_off' has no effect: the study has one metric; give several as"
             " metrics={'val_error': 'minimize', ...}, or leave the setting out"
         )
-    alone = problem.noisy or (count > 1 and method.name != "task-prior")
-    if alone and method.settings.get("patience"):
-        said.append(
-            "setting 'patience' has no effect in studies with noisy=True"
-            + (" or several metrics" if count > 1 else "")
-            + ", where the model alone decides; leave the setting out"
-        )
+    said += _idle_in_several(problem, method)
     if count >= MANY_METRICS:
         said.append(
             f"{count} metrics: with so many, nearly every trial is on the front, and hypervolumes"
@@ -214,6 +208,27 @@ def _advise(problem: Problem, method: Method, learning: bool) -> None:
         )
     for words in said:
         warnings.warn(words, stacklevel=3)
+
+
+def _idle_in_several(problem: Problem, method: Method) -> Iterator[str]:
+    """Say which settings have no effect because there are several metrics, or noise."""
+    count, given = len(problem.metrics), method.settings
+    alone = problem.noisy or (count > 1 and method.name != "task-prior")
+    if alone and given.get("patience"):
+        yield (
+            "setting 'patience' has no effect in studies with noisy=True"
+            + (" or several metrics" if count > 1 else "")
+            + ", where the model alone decides; leave the setting out"
+        )
+    by_growth = method.name == "gp" or method.name.startswith(("mobster", "hypertune", "dyhpo"))
+    one_loss = (
+        given.get("acquisition", "log-ei") != "log-ei" or given.get("trade_off") == "chebyshev"
+    )
+    if count > 1 and by_growth and not one_loss and given.get("margin"):
+        yield (
+            "setting 'margin' has no effect in studies of several metrics, where the expected growth"
+            " of the front decides; leave the setting out"
+        )
 
 
 def load_study(

@@ -266,14 +266,22 @@ def test_settings_of_one_metric_are_refused_when_a_study_of_several_is_created(
         ("task-prior:patience=3", {"noisy": True}, True),
         ("task-prior:patience=3", {"metrics": {"a": "minimize", "b": "minimize"}}, False),
         ("gp:patience=3", {}, False),
+        ("gp:margin=0.1", {"metrics": {"a": "minimize", "b": "minimize"}}, True),
+        (
+            "gp:margin=0.1,trade_off=chebyshev",
+            {"metrics": {"a": "minimize", "b": "minimize"}},
+            False,
+        ),
+        ("gp-ei:margin=0.1", {"metrics": {"a": "minimize", "b": "minimize"}}, False),
+        ("gp:margin=0.1", {}, False),
     ],
 )
-def test_patience_where_the_model_decides_alone_is_warned_about(
+def test_patience_and_margins_that_several_metrics_ignore_are_warned_about(
     method: str, more: dict[str, Any], idle: bool, recwarn: pytest.WarningsRecorder
 ) -> None:
     create(method, **more)
     said = [str(warning.message) for warning in recwarn]
-    assert ["setting 'patience' has no effect" in text for text in said] == [True] * idle
+    assert ["has no effect in studies" in text for text in said] == [True] * idle
 
 
 @pytest.mark.parametrize(
