@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -83,12 +83,14 @@ def sqlite(pairs: int) -> None:
 
 @dataclass(frozen=True)
 class Work:
-    """The pairs of one worker: seconds that each took, CPU seconds of all, and how many decisions
-    were repeated."""
+    """The pairs of one worker: seconds that each took and the ask of each, CPU seconds of all and of
+    the server, and how many decisions were repeated."""
 
     took: list[float]
+    asks: list[float]
     cpu: float
     repeated: int = 0
+    server: float = 0.0
 
 
 def scrimp_worker(url: str, seconds: float) -> Work:
@@ -102,7 +104,7 @@ def scrimp_worker(url: str, seconds: float) -> Work:
         return decide(*arguments)
 
     ledger.next_decision = watched
-    work = counted(lambda: study.tell(study.ask(), 0.5), seconds)
+    work = counted(study.ask, lambda trial: study.tell(trial, 0.5), seconds)
     return replace(work, repeated=decided[0] - len(work.took) - 1)
 
 
@@ -113,7 +115,7 @@ def bare_worker(url: str, seconds: float) -> Work:
     rng = np.random.default_rng()
     with psycopg.connect(url, autocommit=True) as connection:
 
-        def pair() -> None:
+        def ask() -> int:
             config = json.dumps(dict(zip(NAMES, rng.random(10).tolist(), strict=True)))
             with connection.transaction():
                 numbered = connection.execute(
@@ -121,11 +123,12 @@ def bare_worker(url: str, seconds: float) -> Work:
                 ).fetchone()
                 assert numbered is not None
                 connection.execute("INSERT INTO bare_trials VALUES (%s, %s)", (numbered[0], config))
-            connection.execute(
-                "UPDATE bare_trials SET value = %s WHERE id = %s", (0.5, numbered[0])
-            )
+            return int(numbered[0])
 
-        return counted(pair, seconds)
+        def tell(trial: int) -> None:
+            connection.execute("UPDATE bare_trials SET value = %s WHERE id = %s", (0.5, trial))
+
+        return counted(ask, tell, seconds)
 
 
 def optuna_worker(path: str, seconds: float) -> Work:
@@ -140,65 +143,85 @@ def optuna_worker(path: str, seconds: float) -> Work:
         study_name="ask-tell", storage=storage, sampler=sampler, load_if_exists=True
     )
 
-    def pair() -> None:
+    def ask() -> Any:
         trial = study.ask()
         for name in NAMES:
             trial.suggest_float(name, 0, 1)
-        study.tell(trial, 0.5)
+        return trial
 
-    return counted(pair, seconds)
+    return counted(ask, lambda trial: study.tell(trial, 0.5), seconds)
 
 
-def counted(pair: Any, seconds: float) -> Work:
+def counted(ask: Callable[[], Any], tell: Callable[[Any], Any], seconds: float) -> Work:
     """Work for the time, from the moment that all workers are ready."""
-    pair()
+    tell(ask())
     print("ready", flush=True)
     sys.stdin.readline()
     took: list[float] = []
+    asks: list[float] = []
     now = time.monotonic()
     end, cpu = now + seconds, time.process_time()
     while now < end:
-        pair()
-        begin, now = now, time.monotonic()
+        begin, trial = now, ask()
+        asks.append(time.monotonic() - begin)
+        tell(trial)
+        now = time.monotonic()
         took.append(now - begin)
-    return Work(took, time.process_time() - cpu)
+    return Work(took, asks, time.process_time() - cpu)
 
 
-def together(kind: str, url: str, workers: int, seconds: float) -> Work:
-    """Let several workers work at the same time."""
+def together(
+    kind: str, url: str, workers: int, seconds: float, server: Callable[[], float]
+) -> Work:
+    """Let several workers work at the same time. ``server`` returns the CPU seconds of a server."""
     interpreter = python("optuna") if kind == "optuna-worker" else sys.executable
     command = script_command(interpreter, "ask_tell", kind, f"--url={url}", f"--seconds={seconds}")
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     running = [subprocess.Popen(command, text=True, **pipes) for _ in range(workers)]  # type: ignore[call-overload]
     for process in running:
         assert process.stdout.readline() == "ready\n"
+    before = server()
     for process in running:
         process.stdin.write("go\n")
         process.stdin.flush()
-    return joined([Work(**json.loads(process.communicate()[0])) for process in running])
+    work = joined([Work(**json.loads(process.communicate()[0])) for process in running])
+    return replace(work, server=server() - before)
 
 
 def joined(all_work: Sequence[Work]) -> Work:
-    took = [seconds for work in all_work for seconds in work.took]
-    cpu = sum(work.cpu for work in all_work)
-    return Work(took, cpu, sum(work.repeated for work in all_work))
+    took, asks = (
+        [seconds for work in all_work for seconds in getattr(work, name)]
+        for name in ("took", "asks")
+    )
+    cpu, repeated, server = (
+        sum(getattr(work, name) for work in all_work) for name in ("cpu", "repeated", "server")
+    )
+    return Work(took, asks, cpu, repeated, server)
 
 
-def in_turns(places: Mapping[str, str], workers: int, seconds: float) -> None:
+def in_turns(
+    places: Mapping[str, str],
+    workers: int,
+    seconds: float,
+    server: Callable[[], float] = float,
+) -> None:
     """Let each kind of worker work twice, in turns, so that other load affects all; print what they
     did."""
     found: dict[str, list[Work]] = {kind: [] for kind in places}
     for _ in range(2):
         for kind, place in places.items():
-            found[kind].append(together(f"{kind}-worker", place, workers, seconds / 2))
+            found[kind].append(together(f"{kind}-worker", place, workers, seconds / 2, server))
     for kind, parts in found.items():
         work = joined(parts)
-        median, high = np.percentile(work.took, [50, 99]) * 1e3
+        pairs = len(work.took)
+        median, high = np.percentile(work.asks, [50, 99]) * 1e3
         print(
-            f"{workers} workers: {kind} {len(work.took) / seconds:.0f} pairs/s,"
-            f" {median:.1f} ms per pair in the median, {high:.1f} ms at the 99th percentile,"
-            f" {work.cpu / len(work.took) * 1e3:.2f} ms CPU per pair;"
-            f" {work.repeated} decisions repeated"
+            f"{workers} workers: {kind} {pairs / seconds:.0f} pairs/s,"
+            f" an ask {median:.1f} ms in the median, {high:.1f} ms at the 99th percentile,"
+            f" {work.cpu / pairs * 1e3:.2f} ms CPU per pair of a worker and"
+            f" {work.server / pairs * 1e3:.2f} ms of a server;"
+            f" {work.repeated} decisions repeated",
+            flush=True,
         )
 
 
@@ -230,7 +253,7 @@ def postgres(workers: int, seconds: float, fsync: str) -> None:
             connection.execute(
                 "CREATE TABLE bare_trials (id bigint PRIMARY KEY, config text, value float8)"
             )
-        in_turns({"bare": url, "scrimp": url}, workers, seconds)
+        in_turns({"bare": url, "scrimp": url}, workers, seconds, server.cpu_seconds)
 
 
 def large(trials: int) -> None:

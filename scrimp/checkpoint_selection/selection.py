@@ -263,9 +263,10 @@ class Selection(Logged):
         return cells
 
     def _handed_out(self, trial: Trial) -> Asked:
-        history = self._ledger.history
         cell = cell_of(trial)
-        return (*cell, questions_asked(history, trial)) if is_race(history) else cell
+        if is_race(self._ledger.history):
+            return (*cell, questions_asked(self._ledger.refresh(), trial))
+        return cell
 
     def tell(  # noqa: PLR0913 - every argument is a keyword a user may want
         self,

@@ -37,10 +37,13 @@ from scrimp.storage.store import (
     lines_of,
     unknown_study,
 )
-from scrimp.study_log.events import Event
+from scrimp.study_log.events import BudgetGranted, Decided, Event, TrialAdded
 
 CREATE = """
-WITH made AS (INSERT INTO {schema}scrimp_studies (name, length, checksum) VALUES (%(name)s, %(count)s, %(checksum)s) RETURNING id)
+WITH made AS (
+    INSERT INTO {schema}scrimp_studies (name, length, checksum, changed)
+    VALUES (%(name)s, %(count)s, %(checksum)s, %(count)s) RETURNING id
+)
 INSERT INTO {schema}scrimp_events (study, position, batch, event, checksum)
 SELECT id, 0, %(batch)s::uuid, %(lines)s, %(checksum)s FROM made RETURNING study
 """
@@ -51,7 +54,7 @@ SELECT study FROM {schema}scrimp_events JOIN {schema}scrimp_studies ON study = i
 
 APPEND = """
 CALL {schema}scrimp_append(%s::bigint, %s::bigint, %s::uuid, %s::text, %s::integer, %s::integer, %s::bigint,
-    %s::boolean, %s::boolean, NULL::bigint, NULL::bigint, NULL::text, NULL::bytea)
+    %s::boolean, %s::boolean, %s::boolean, NULL::bigint, NULL::bigint, NULL::text, NULL::bytea, NULL::bigint)
 """
 """Every argument has its type, so that no other procedure of this name fits better."""
 
@@ -79,11 +82,13 @@ ORDER BY 1 LIMIT 1
 log when its last batches are gone."""
 
 TURN = """
-CALL {schema}scrimp_turn(%s::bigint, %s::integer, %s::text, %s::bigint, %s::uuid,
-    NULL::bigint, NULL::bigint, NULL::text, NULL::bigint, NULL::uuid[])
+CALL {schema}scrimp_turn(%s::bigint, %s::integer, %s::text, %s::bigint, %s::uuid, %s::boolean,
+    NULL::bigint, NULL::bigint, NULL::text, NULL::bigint, NULL::uuid[], NULL::boolean)
 """
 WITHDRAW = "DELETE FROM {schema}scrimp_asked WHERE study = %s AND batch = %s"
-PLACE = "SELECT position FROM {schema}scrimp_events WHERE study = %s AND batch = %s"
+PLACE = (
+    f"SELECT position, event, {FLUSH} FROM {{schema}}scrimp_events WHERE study = %s AND batch = %s"
+)
 
 END_OF_TURN = f"SELECT pg_advisory_unlock({LOCK_CLASS}, %s), {FLUSH}"
 MAX_TURN_WAIT = "5s"
@@ -119,7 +124,7 @@ class _Turn:
 
     connection: Connection
     start: int
-    found: str
+    found: tuple[str | None, ...]
     batch: uuid.UUID
     shared: bool
 
@@ -249,13 +254,19 @@ class _PostgresStore(ServedStore):
         self, events: Sequence[Event], start: int, decision: int | None = None
     ) -> list[Event]:
         turn = None if decision is None else self._turn
-        key = uuid.uuid4() if turn is None else turn.batch
-        return self._events(self._stored(lines_of(events, decision), decision, start, key), start)
+        key, own = uuid.uuid4() if turn is None else turn.batch, _own(events)
+        stored = self._stored(lines_of(events, decision), decision, start, key, own=own)
+        return self._events(stored, start)
+
+    def extend_own(self, events: Sequence[Event], start: int) -> list[Event] | None:
+        stored = self._stored(lines_of(events), None, start, uuid.uuid4(), own=True)
+        return None if stored[0] and stored[2] is None else self._events(stored, start)
 
     def _answer(
         self, key: uuid.UUID, events: Sequence[Event], start: int, decision: int
     ) -> list[Event]:
-        stored = self._stored(lines_of(events, decision), decision, start, key, answer=True)
+        lines, own = lines_of(events, decision), _own(events)
+        stored = self._stored(lines, decision, start, key, answer=True, own=own)
         if stored[0] == 0:
             raise Conflict(f"no process waits for decision {decision} of {self.name!r} any more")
         return self._events(stored, start)
@@ -274,7 +285,9 @@ class _PostgresStore(ServedStore):
         decision: int | None,
         start: int | None,
         key: uuid.UUID,
+        *,
         answer: bool = False,
+        own: bool = False,
     ) -> News:
         if not lines:
             return self._asked(READ, 2**62 if start is None else start, self._study)
@@ -286,7 +299,18 @@ class _PostgresStore(ServedStore):
             held = turn is not None and self._holds(turn, connection)
             more = turn is not None and held and turn.shared and start is not None
             lock = self._lock if held and not more else None
-            values = (self._study, decision, batch, text, len(lines), lock, start, answer, more)
+            values = (
+                self._study,
+                decision,
+                batch,
+                text,
+                len(lines),
+                lock,
+                start,
+                answer,
+                more,
+                own,
+            )
             try:
                 return _news(connection, APPEND, *values)
             except errors.UniqueViolation:
@@ -294,8 +318,7 @@ class _PostgresStore(ServedStore):
 
         stored = self._server.run(insert) or GONE
         if turn is not None and turn.shared and start is not None:
-            found = "\n".join(filter(None, (turn.found, stored[2])))
-            self._turn = replace(turn, found=found)
+            self._turn = replace(turn, found=(*turn.found, stored[2]))
         elif turn is not None:
             self._turn = None  # it ended with the batch
         return stored
@@ -303,11 +326,11 @@ class _PostgresStore(ServedStore):
     def _earlier(self, connection: Connection, values: Row) -> News:
         """Answer a batch that had arrived before; `Conflict` when another batch took the
         decision."""
-        _, decision, batch, _, count, _, start, _, _ = values
+        _, decision, batch, _, count, _, start, *_ = values
         found = connection.ask(PLACE, (self._study, batch))
         if not found:
             raise decision_taken(self.name, decision) from None
-        ((position,),) = found
+        position = found[0][0]
         begin = position if start is None else start
         _, first, news = _news(connection, READ, begin, self._study)
         return position + count, first, news
@@ -340,33 +363,43 @@ class _PostgresStore(ServedStore):
     def turn(self, start: int, shared: SharedTurn | None = None) -> Iterator[list[Event]]:
         with self._thread_turn:
             try:
-                yield self._events(self._waited(start, shared), start)
+                news = self._waited(start, shared)
+                if shared is not None and shared.place is not None:
+                    shared.batch = decode_text(news[2] or "", self.name, shared.place)
+                    yield []
+                else:
+                    yield self._events(news, start)
             except Conflict:
                 self._end_turn()
                 raise
             except BaseException:
                 with suppress(StorageError):
                     self._end_turn()
+                    if shared is not None and shared.behind:
+                        self._server.run(lambda it: self._withdrawn(it, shared.key))
                 raise
             self._end_turn()
 
     def _waited(self, start: int, shared: SharedTurn | None) -> News:
         """Wait for a turn and return what is new; after too long a wait without a turn."""
         key = None if shared is None else shared.key
-        place, waiting = None, None
+        patient = shared is not None and not shared.behind
+        place, waiting, behind = None, None, False
 
         def take(connection: Connection) -> News:
-            nonlocal place, waiting
+            nonlocal place, waiting, behind
             try:
-                values = (self._study, self._lock, MAX_TURN_WAIT, start, key)
-                ((*found, place, waiting),) = connection.ask(TURN, values)
+                values = (self._study, self._lock, MAX_TURN_WAIT, start, key, patient)
+                ((*found, place, waiting, behind),) = connection.ask(TURN, values)
             except (errors.LockNotAvailable, errors.QueryCanceled):
-                if key is not None:
-                    place = self._withdrawn(connection, key)
-                return _news(connection, READ, start, self._study)
-            if place is None:
-                text, batch = found[2] or "", key or uuid.uuid4()
-                self._turn = _Turn(connection, start, text, batch, bool(waiting))
+                answered = [] if key is None else self._withdrawn(connection, key)
+                if not answered:
+                    return _news(connection, READ, start, self._study)
+                ((place, text, _),) = answered
+                return None, place, text
+            if place is None and not behind:
+                batch = key or uuid.uuid4()
+                self._turn = _Turn(connection, start, (found[2],), batch, bool(waiting))
             return tuple(found)
 
         try:
@@ -377,15 +410,15 @@ class _PostgresStore(ServedStore):
                     self._server.run(lambda connection: self._withdrawn(connection, key))
             raise
         if shared is not None:
-            shared.place = place
+            shared.place, shared.behind = place, bool(behind) and place is None
             shared.waiting = [partial(self._answer, other) for other in waiting or ()]
         return news
 
-    def _withdrawn(self, connection: Connection, key: uuid.UUID) -> int | None:
-        """Take back the request for a decision; return the place of the batch that answered it."""
+    def _withdrawn(self, connection: Connection, key: uuid.UUID) -> list[Row]:
+        """Take back the request for a decision; return the place and lines of the batch that answered
+        it, if one did."""
         connection.ask(WITHDRAW, (self._study, key))
-        found = connection.ask(PLACE, (self._study, key))
-        return int(found[0][0]) if found else None
+        return connection.ask(PLACE, (self._study, key))
 
     def _end_turn(self) -> None:
         """Give back a turn that ended without a decision; the events read in it are on disk
@@ -405,7 +438,7 @@ class _PostgresStore(ServedStore):
         if connection is turn.connection:
             return True
         _, _, news = _news(connection, READ, turn.start, self._study)
-        if not (news or "").startswith(turn.found):
+        if not (news or "").startswith("\n".join(filter(None, turn.found))):
             raise TurnLost(
                 f"{self._server.shown} crashed during a decision: read again and decide again"
             )
@@ -443,6 +476,15 @@ class _PostgresStore(ServedStore):
 
     def _deleted(self) -> Exception:
         return deleted_study(self.name, self._server.shown)
+
+
+def _own(events: Sequence[Event]) -> bool:
+    """Return True for a decision that concerns only the process that it gives a new trial to: it
+    keeps no lease, so no other process may resume it."""
+    match events:
+        case [Decided(), TrialAdded(enqueued=False), BudgetGranted(worker="")]:
+            return True
+    return False
 
 
 def _news(connection: Connection, query: str, *parameters: object) -> News:

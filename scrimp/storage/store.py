@@ -48,12 +48,16 @@ class SharedTurn:
     """A turn in which processes decide for each other. ``key``: the batch of this process's decision
     is stored under it.
 
-    The rest is known once the turn begins. ``place``: the position of the batch, if another process
-    took the decision; otherwise ``waiting``: what answers the processes that wait.
+    The rest is known once the turn begins. ``place`` and ``batch``: where the batch is and its
+    events, if another process took the decision; nothing else is read then. ``behind``: there is no
+    turn yet, since there was much to read first. Otherwise ``waiting``: what answers the processes
+    that wait.
     """
 
     key: UUID = field(default_factory=uuid4)
     place: int | None = None
+    batch: Sequence[Event] = ()
+    behind: bool = False
     waiting: Sequence[Answer] = ()
 
 
@@ -87,6 +91,12 @@ class EventStore(ABC):
         length = self.append(events, decision)
         return list(events) if length == start + len(events) else self.read(start)
 
+    def extend_own(self, events: Sequence[Event], start: int) -> list[Event] | None:
+        """Append a report on a trial that only this process was given, and return the events from
+        ``start`` on; None if all of them are new trials of processes without a lease, and such reports
+        on them: there is no need to read them yet."""
+        return self.extend(events, start)
+
     @contextmanager
     def turn(self, start: int, shared: SharedTurn | None = None) -> Iterator[list[Event]]:
         """Wait for a turn to decide. It begins by reading from ``start`` on and ends with the
@@ -95,7 +105,8 @@ class EventStore(ABC):
         Turns save work where many processes decide at once. They are a courtesy, not a lock: others
         may decide without one, and `Conflict` still says which was first. A turn that lasts too
         long is no longer waited for. Stores that few processes share need none. With ``shared``,
-        another process that has its turn may take this decision, too.
+        another process that has its turn may take this decision, too; see `SharedTurn` for what the
+        block begins with then.
         """
         yield self.read(start)
 

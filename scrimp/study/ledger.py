@@ -9,6 +9,7 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
+from uuid import uuid4
 
 from scrimp.errors import Conflict, MethodError, StorageError, StudyError, TurnLost
 from scrimp.executors.clock import Clock
@@ -26,6 +27,7 @@ from scrimp.study_log.events import (
     TrialAdded,
     ended_event,
 )
+from scrimp.study_log.fold import after, started
 from scrimp.study_log.history import History
 from scrimp.study_log.trial import Trial
 
@@ -56,6 +58,10 @@ class Ledger:
         self.lock = outer_lock()
         # As far as this process has read.
         self.history = History.of(store.read())
+        # Trials that `take` gave to this process alone, by process id, since a child has a copy.
+        self._given: set[tuple[int, int]] = set()
+        # Trials as they are after more than the history has read, and its length then.
+        self._beyond: tuple[int, dict[int, Trial]] = 0, {}
         self._lease_watch = LeaseWatch()
         self._frozen = False
 
@@ -96,48 +102,50 @@ class Ledger:
             self.history = self.history.with_events(news)
             return self.history
 
+    def known(self, number: int) -> Trial | None:
+        """Return a trial as far as this process knows it; None if it does not."""
+        trials = self.history.trials
+        found = self._ahead().get(number)
+        return trials[number] if found is None and 0 <= number < len(trials) else found
+
+    def _ahead(self) -> dict[int, Trial]:
+        """Return the trials that are known beyond the history."""
+        if self._beyond[0] != self.history.length:
+            self._beyond = self.history.length, {}
+        return self._beyond[1]
+
+    def report(self, trial: Trial, events: Sequence[Event]) -> Trial:
+        """Append a report on a trial and return the trial after it.
+
+        What others did meanwhile is not read if the trial was given to this process alone.
+        """
+        with self.lock:
+            mark = os.getpid(), trial.id
+            if mark in self._given:
+                self._given.remove(mark)
+                news = self.store.extend_own(events, self.history.length)
+                if news is None:
+                    told = self._ahead()[trial.id] = after(trial, events, self.history.problem)
+                    return told
+                self.history = self.history.with_events(news)
+            else:
+                self.append(events)
+            return self.history.trials[trial.id]
+
     def take(self, deciding: Callable[[], Policy], worker: str) -> Trial | Wait | Finish:
         """Take the next decision: return the trial to run with its new grant, or why there is none.
 
         ``deciding`` returns the policy for the history at the time of the turn.
         """
-        shared: SharedTurn | None = None
-        conflicts, validated = 0, True
+        # Others may decide for a process that holds no lease of what it runs.
+        shared, conflicts = None if worker else SharedTurn(), 0
         while True:
-            if not worker:
-                # Others may decide for a process that holds no lease of what it runs.
-                shared = shared or SharedTurn()
             with self.lock:
                 before = self.history
                 try:
-                    # The turn saves work; the numbered append decides which process wins.
-                    with self.store.turn(before.length, shared) as news:
-                        self.history = before.with_events(news)
-                        if shared is not None and shared.place is not None:
-                            # Anyone who may write to the storage may have made it.
-                            number, validated = self._started_at(shared.place), False
-                        else:
-                            end = time.monotonic() + MAX_SECONDS_FOR_OTHERS
-                            history = self.history
-                            decision = next_decision(deciding(), history)
-                            action, number = decision.action, len(history.trials)
-                            if isinstance(action, Wait | Finish):
-                                return action
-                            # A new configuration of the method was validated by `next_decision`;
-                            # one in the log or in the queue was not.
-                            validated = isinstance(action, Start) and not history.queue
-                            if isinstance(action, Resume):
-                                number = action.trial
-                            batch = decision_events(history, decision, worker, self.clock())
-                            self.append(batch, history.decisions)
-                            if shared is not None:
-                                self._decide_for(shared.waiting, deciding, end)
-                    taken = self.history.trials[number]
-                    why = "" if validated else misfit(self.history, taken)
-                    if not why:
-                        return taken
-                    self.append([ended_event(taken.id, taken.attempt, "failed", why, self.clock())])
-                    shared = None
+                    found = self._take_turn(deciding, worker, shared)
+                    if found is not None:
+                        return found
                 except TurnLost:
                     # What was read in the turn may be void: read it again.
                     self.history = before
@@ -150,11 +158,64 @@ class Ledger:
             if conflicts:
                 self._await_news(conflicts)
 
-    def _started_at(self, place: int) -> int:
+    def _take_turn(
+        self, deciding: Callable[[], Policy], worker: str, shared: SharedTurn | None
+    ) -> Trial | Wait | Finish | None:
+        """Wait for a turn and decide; None when another turn is needed."""
+        # The turn saves work; the numbered append decides which process wins.
+        with self.store.turn(self.history.length, shared) as news:
+            self.history = self.history.with_events(news)
+            if shared is not None and shared.behind:
+                return None
+            if shared is None or shared.place is None:
+                found, checked = self._decide(deciding, worker, shared)
+            else:
+                # Anyone who may write to the storage may have made it.
+                found, checked = self._started(shared.place, shared.batch), False
+        if not isinstance(found, Trial):
+            return found
+        why = "" if checked else misfit(self.history, found)
+        if why and found.id >= len(self.history.trials):
+            # Decided by another process, which may know a larger space.
+            why = misfit(self.refresh(), found)
+        if why:
+            self.append([ended_event(found.id, found.attempt, "failed", why, self.clock())])
+            if shared is not None:
+                shared.key, shared.place = uuid4(), None
+            return None
+        if shared is not None:
+            self._given.add((os.getpid(), found.id))
+        if found.id >= len(self.history.trials):
+            self._ahead()[found.id] = found
+        return found
+
+    def _decide(
+        self, deciding: Callable[[], Policy], worker: str, shared: SharedTurn | None
+    ) -> tuple[Trial | Wait | Finish, bool]:
+        """Decide in a turn, first for this process and then for those that wait; True for a trial
+        whose configuration was checked: a new one of the method."""
+        end = time.monotonic() + MAX_SECONDS_FOR_OTHERS
+        history = self.history
+        decision = next_decision(deciding(), history)
+        action = decision.action
+        if isinstance(action, Wait | Finish):
+            return action, True
+        checked = isinstance(action, Start) and not history.queue
+        number = action.trial if isinstance(action, Resume) else len(history.trials)
+        self.append(decision_events(history, decision, worker, self.clock()), history.decisions)
+        if shared is not None and shared.waiting:
+            self._decide_for(shared.waiting, deciding, end)
+        return self.history.trials[number], checked
+
+    def _started(self, place: int, batch: Sequence[Event]) -> Trial:
         """Return the trial that the decision at ``place`` of the log starts for this process."""
-        match self.history.events[place : place + 3]:
-            case [Decided(), TrialAdded(), BudgetGranted(trial=number, worker="")]:
-                return number
+        match batch:
+            case [
+                Decided() as decided,
+                TrialAdded() as added,
+                BudgetGranted(worker="") as granted,
+            ] if granted.trial == added.trial and granted.attempt == 1:
+                return started(decided, added, granted)
         raise StorageError(
             f"event {place} of study {self.store.name!r} does not begin the decision that this process"
             " waited for; the log is damaged: `scrimp verify` checks it"

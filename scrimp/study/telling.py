@@ -46,17 +46,16 @@ MAX_ADVISER_CHARACTERS = 500
 def open_trial(ledger: Ledger, trial: Trial | int) -> Trial:
     """Return the current state of a trial; `ReportError` if it does not exist or has ended."""
     number = trial.id if isinstance(trial, Trial) else trial
-    trials = ledger.history.trials
-    here = is_whole(number) and number < len(trials)
+    current = ledger.known(number) if is_whole(number) else None
     # Of a running trial, the append reads what is new.
-    if not here or trials[number].status != "running":
+    if current is None or current.status != "running":
         trials = ledger.refresh().trials
-    if not is_whole(number) or number >= len(trials):
-        raise ReportError(
-            f"study {ledger.store.name!r} has no trial {number!r}; it has {len(trials)}, counted"
-            " from 0"
-        )
-    current = trials[number]
+        if not is_whole(number) or number >= len(trials):
+            raise ReportError(
+                f"study {ledger.store.name!r} has no trial {number!r}; it has {len(trials)}, counted"
+                " from 0"
+            )
+        current = trials[number]
     if current.finished:
         raise ReportError(f"trial {number} is {current.status} already; ask for a new one")
     return current
@@ -67,8 +66,7 @@ def tell_result(ledger: Ledger, trial: Trial | int, value: object, stderr: Stder
     current = open_trial(ledger, trial)
     names = ledger.history.problem.names
     metrics, errors = as_metrics(value, names), as_standard_errors(stderr, names)
-    append_report(ledger, current, current.granted, metrics, errors)
-    return ledger.history.trials[current.id]
+    return append_report(ledger, current, current.granted, metrics, errors, reading=False)
 
 
 def tell_step(
@@ -85,9 +83,8 @@ def tell_step(
     problem = ledger.history.problem
     numbers = as_metrics(metrics, problem.names, stepped=problem.budget is not None)
     errors = as_standard_errors(stderr, problem.names)
-    append_report(ledger, current, float(step), numbers, errors)
+    now = append_report(ledger, current, float(step), numbers, errors)
     history = ledger.history
-    now = history.trials[current.id]
     if now.status == "running" and deciding().review(history, now.id) is Verdict.STOP:
         end_trial(ledger, now, "stopped", ended_by_scheduler(step))
         return False
@@ -95,9 +92,16 @@ def tell_step(
 
 
 def append_report(
-    ledger: Ledger, trial: Trial, step: float, metrics: dict[str, float], stderr: dict[str, float]
-) -> None:
-    """Record metrics after ``step``; `ReportError` if another process ended or took the trial."""
+    ledger: Ledger,
+    trial: Trial,
+    step: float,
+    metrics: dict[str, float],
+    stderr: dict[str, float],
+    *,
+    reading: bool = True,
+) -> Trial:
+    """Record metrics after ``step`` and return the trial; `ReportError` if another process ended or
+    took the trial. ``reading``: read what others did, too."""
     now, problem = wall_clock(), ledger.history.problem
     report = Reported(
         trial=trial.id,
@@ -108,12 +112,14 @@ def append_report(
         cost=metrics.get(problem.cost) if problem.cost is not None else None,
         time=now,
     )
-    curve = ledger.append(report_events(report, problem.names)).trials[trial.id].curve
-    if not any(point.step == step and point.time == now for point in curve):
+    events = report_events(report, problem.names)
+    told = ledger.append(events).trials[trial.id] if reading else ledger.report(trial, events)
+    if not any(point.step == step and point.time == now for point in told.curve):
         raise ReportError(
             f"this report does not count: another process told trial {trial.id} or took it over in"
             " the meantime"
         )
+    return told
 
 
 def end_trial(ledger: Ledger, trial: Trial, status: str, message: str) -> Trial:

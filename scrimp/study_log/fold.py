@@ -13,7 +13,7 @@ import threading
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, ClassVar, Generic, TypeVar
@@ -337,13 +337,7 @@ class State:
         objection = tag_objection(event.tag, event.trial) if event.tag else ""
         if objection:
             self.ignored.append((self.length, objection))
-        trial = Trial(
-            id=event.trial,
-            config=event.config,
-            tag={} if objection else event.tag,
-            continue_from=event.continue_from,
-            decision=self.decisions - 1,
-        )
+        trial = _new_trial(event, self.decisions - 1, {} if objection else event.tag)
         self.trials.append(trial)
         self.by_status[trial.status][trial.id] = None
         return trial
@@ -472,6 +466,32 @@ ABOUT_THE_STUDY: dict[type, Callable[[State, Any], None]] = {
     CheckpointsRemoved: State._count_freed,
     Annotated: State._annotate,
 }
+
+
+def _new_trial(event: TrialAdded, decision: int, tag: dict[str, Json]) -> Trial:
+    return Trial(
+        id=event.trial,
+        config=event.config,
+        tag=tag,
+        continue_from=event.continue_from,
+        decision=decision,
+    )
+
+
+def started(decided: Decided, added: TrialAdded, granted: BudgetGranted) -> Trial:
+    """Return the trial that a decision starts, without the rest of the log."""
+    tag = {} if tag_objection(added.tag, added.trial) else added.tag
+    return State()._granted(granted, _new_trial(added, decided.decision, tag))
+
+
+def after(trial: Trial, events: Iterable[Event], problem: Problem) -> Trial:
+    """Return a trial after further events about it, without the rest of the log. Right for a trial
+    of one attempt."""
+    state = State()
+    state.problem = problem
+    for event in events:
+        trial = ABOUT_TRIALS[type(event)](state, event, trial)
+    return trial
 
 
 def tag_objection(tag: Mapping[str, Json], trial: int) -> str:

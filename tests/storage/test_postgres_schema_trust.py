@@ -162,7 +162,7 @@ def test_a_procedure_with_arguments_of_a_type_that_runs_code_is_refused(url: str
             "CREATE DOMAIN big AS bigint CHECK (spy() = 1); DROP PROCEDURE scrimp_append; CREATE"
             " PROCEDURE scrimp_append(of_study big, number bigint, id uuid, lines text, count"
             " integer, turn integer, start bigint, INOUT grown bigint, INOUT first bigint, INOUT"
-            f" news text, INOUT linked bytea) LANGUAGE plpgsql AS $x${body}$x$".encode()
+            f" news text, INOUT linked bytea, INOUT latest bigint) LANGUAGE plpgsql AS $x${body}$x$".encode()
         )
     refused(url, "the procedure scrimp_append")
 

@@ -31,6 +31,7 @@ from scrimp.study_log.events import (
     Event,
     Lost,
     Reported,
+    StudyChanged,
     StudyCreated,
     TrialAdded,
 )
@@ -439,14 +440,16 @@ def test_a_decision_that_another_process_took_is_found(store: EventStore) -> Non
             assert shared is not None
             for _ in range(2):
                 other.take(Halves, "")
-            shared.place = start + 3
-            yield self.read(start)
+            shared.place, shared.batch = start + 3, self.read(start + 3)
+            yield []
 
     answered = Answered("s", store.read())
     other = Ledger(MemoryStorage().create("s", store.read()), clock)
     other.store = _MemoryStore("s", answered._events)
-    trial = Ledger(answered, clock).take(Halves, "")
+    ledger = Ledger(answered, clock)
+    trial = ledger.take(Halves, "")
     assert isinstance(trial, Trial) and trial.id == 1 and len(answered.read()) == 7
+    assert (ledger.history.length, ledger.known(1), ledger.refresh().trials[1]) == (1, trial, trial)
 
 
 def test_a_log_that_loses_what_is_appended_is_damaged(store: EventStore) -> None:
@@ -469,10 +472,16 @@ class Planted(_MemoryStore):
     def turn(self, start: int, shared: SharedTurn | None = None) -> Iterator[list[Event]]:
         assert shared is not None
         if self.batch:
-            shared.place = len(self._events)
+            shared.place, shared.batch = len(self._events), self.batch
             self._events += self.batch
             self.batch = ()
-        yield self.read(start)
+            yield []
+        else:
+            yield self.read(start)
+
+    def extend_own(self, events: Sequence[Event], start: int) -> list[Event] | None:
+        self.extend(events, start)
+        return None
 
 
 def decided(config: Config, worker: str = "") -> list[Event]:
@@ -493,8 +502,69 @@ def test_a_planted_answer_that_does_not_fit_the_space_is_not_run(store: EventSto
     assert first.status == "failed" and "does not fit the space" in first.message
 
 
+def test_a_configuration_of_a_space_that_has_grown_is_run(store: EventStore) -> None:
+    """The process that answered knew the larger space."""
+    planted = Planted("s", store.read())
+    grown = Problem(scrimp.Space(x=scrimp.Float(0, 9))).to_json()
+    ledger = Ledger(planted, clock)
+    planted.append([StudyChanged(problem=grown)])
+    planted.batch = decided({"x": 7.0})
+    trial = ledger.take(Halves, "")
+    assert isinstance(trial, Trial) and trial.config == {"x": 7.0}
+
+
+def test_a_report_on_a_trial_of_this_process_is_known_without_reading(store: EventStore) -> None:
+    planted = Planted("s", store.read())
+    planted.batch = decided({"x": 0.5})
+    ledger = Ledger(planted, clock)
+    taken = ledger.take(Halves, "")
+    assert isinstance(taken, Trial) and ledger.history.length == 1
+    told = ledger.report(taken, [Reported(trial=0, step=1.0, metrics={"value": 0.5}, time=3.0)])
+    assert (told.status, told.value, told.ended) == ("completed", 0.5, 3.0)
+    assert ledger.history.length == 1 and ledger.known(0) == told
+    assert ledger.known(1) is None and ledger.refresh().trials == [told]
+
+
+def test_what_another_process_was_given_is_read(store: EventStore) -> None:
+    """A child has a copy of its parent's ledger."""
+    planted = Planted("s", store.read())
+    planted.batch = decided({"x": 0.5})
+    ledger = Ledger(planted, clock)
+    taken = ledger.take(Halves, "")
+    assert isinstance(taken, Trial)
+    ledger._given = {(os.getpid() + 1, 0)}
+    report = Reported(trial=0, step=1.0, metrics={"value": 0.5})
+    assert ledger.report(taken, [report]).value == 0.5
+    assert ledger.history.length == len(planted.read())
+
+
+def test_a_process_that_had_to_read_first_decides_in_its_next_turn(store: EventStore) -> None:
+    class Behind(_MemoryStore):
+        begins: ClassVar[list[tuple[int, bool]]] = []
+
+        @contextmanager
+        def turn(self, start: int, shared: SharedTurn | None = None) -> Iterator[list[Event]]:
+            assert shared is not None
+            self.begins.append((start, shared.behind))
+            shared.behind = not shared.behind
+            yield self.read(start)
+
+    behind = Behind("s", store.read())
+    ledger = Ledger(behind, clock)
+    behind.append([Enqueued(config={"x": 0.25})])
+    trial = ledger.take(Halves, "")
+    assert isinstance(trial, Trial) and trial.config == {"x": 0.25}
+    assert behind.begins == [(1, False), (2, True)]
+
+
 @pytest.mark.parametrize(
-    "batch", [decided({"x": 0.5}, worker="another"), [*decided({"x": 0.5})[:2], Lost(trial=0)]]
+    "batch",
+    [
+        decided({"x": 0.5}, worker="another"),
+        [*decided({"x": 0.5})[:2], Lost(trial=0)],
+        [*decided({"x": 0.5})[:2], BudgetGranted(trial=1, budget=1.0)],
+        [*decided({"x": 0.5})[:2], BudgetGranted(trial=0, budget=1.0, attempt=2)],
+    ],
 )
 def test_a_planted_answer_without_a_trial_for_this_process_is_refused(
     store: EventStore, batch: list[Event]
