@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TypeVar
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import SplitResult, urlencode, urlsplit
 from uuid import uuid4
 
 import msgspec
@@ -56,27 +56,36 @@ RETRIED_STATUSES = (429, 502, 503, 504)
 T = TypeVar("T", bound=msgspec.Struct)
 
 
+def address_parts(url: str) -> SplitResult:
+    """Return the parts of a server's address; `AddressError` if it is none, or has a secret."""
+    try:
+        parts = urlsplit(url)
+        if (
+            parts.hostname
+            and parts.port != 0
+            and not (parts.username or parts.query or parts.fragment)
+        ):
+            return parts
+    except ValueError:
+        pass
+    raise AddressError(
+        f"storage {url.partition(':')[0]}://… is not the address of a server; write"
+        " https://host:port or https://host/team, and the token in SCRIMP_TOKEN"
+    )
+
+
 class HttpServer(Connected):
     """The server at ``url``, which is reached with ``token``; a lost one is retried for ``timeout``
     seconds. Each thread in a call has a connection of its own."""
 
     def __init__(self, url: str, token: str, timeout: float = 60.0) -> None:
         super().__init__()
-        parts = urlsplit(url)
-        try:
-            port = parts.port
-        except ValueError:
-            port = 0
-        if not parts.hostname or port == 0 or parts.username or parts.query or parts.fragment:
-            raise AddressError(
-                f"storage {parts.scheme}://… is not the address of a server; write"
-                " https://host:port or https://host/team, and the token in SCRIMP_TOKEN"
-            )
+        parts = address_parts(url)
         self.url = url.rstrip("/")
         self._token = token
         self._timeout = timeout
         self._secure = parts.scheme == "https"
-        self._place = (parts.hostname, port)
+        self._place = (parts.hostname or "", parts.port)
         self._idle: list[http.client.HTTPConnection] = []
         self._reached = False
         self.hurried: Callable[[], bool] = bool
@@ -228,7 +237,7 @@ class HttpStorage(Storage):
             raise StorageError(
                 f"the value of {TOKEN_VARIABLE} is not a token; `scrimp token new` makes one"
             )
-        path = urlsplit(url).path.strip("/")
+        path = address_parts(url).path.strip("/")
         self._folder = f"{path}/" if path else ""
         self._server = HttpServer(url, given.strip(), timeout)
         self.url = self._server.url

@@ -65,7 +65,8 @@ def without_secrets(url: str) -> str:
     # The last @ separates them: a password may contain others.
     user, at, place = rest.rpartition("@")
     if user and scheme.lower() in ("http", "https"):
-        user = "…"  # a token
+        # A token; or one in an option, in which case the rest is a part of it.
+        user, place = "…", "…" if "?" in user or "#" in user else place
     if "?" in user:
         # The @ belongs to an option, or the ? to a password: only the first word is safe to show.
         return scheme + separator + re.split("[:@/?]", user)[0] + "@…"

@@ -134,7 +134,13 @@ def test_a_wrong_address_fails_at_once(server: Served) -> None:
         port = free.getsockname()[1]
     with pytest.raises(Unreachable, match="cannot be reached"):
         HttpStorage(f"http://127.0.0.1:{port}", "x").names()
-    for odd in ("http://", "http://user:secret@host", "http://host:port", "http://host?token=x"):
+    for odd in (
+        "http://",
+        "http://user:secret@host",
+        "http://host:port",
+        "http://host?token=x",
+        "https://a:[secret@host",
+    ):
         with pytest.raises(AddressError, match="not the address of a server") as caught:
             open_storage(odd)
         assert "secret" not in str(caught.value)
