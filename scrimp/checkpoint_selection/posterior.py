@@ -28,7 +28,7 @@ from scrimp.checkpoint_selection.score_table import Checkpoint, Mask
 from scrimp.errors import StudyError
 from scrimp.json_values import Json
 from scrimp.study.predict import data_frame
-from scrimp.surrogates.surrogate import Array, numbers_at, object_at
+from scrimp.surrogates.surrogate import Array, object_at, value_at
 
 if TYPE_CHECKING:
     import pandas
@@ -92,7 +92,7 @@ class TablePosterior:
         named = object_at(self.means.fitted.state, "parameters")
         found: dict[str, float | tuple[float, ...]] = {}
         for name in named:
-            values = np.asarray(numbers_at(named, name))
+            values = np.array(value_at(named, name, tuple[float, ...]))
             plain = tuple((np.exp(values) if name.startswith("log_") else values).tolist())
             found[name.removeprefix("log_")] = plain[0] if len(plain) == 1 else plain
         return found

@@ -34,7 +34,7 @@ from scrimp.checkpoint_selection.selection_numbers import NUMBERS
 from scrimp.checkpoint_selection.task_grid import FittedTaskGrid, GridData, TaskGrid
 from scrimp.checkpoint_selection.task_grid_algebra import Index
 from scrimp.study_log.decision_record import BestCell, FirstCell, Fit
-from scrimp.surrogates.surrogate import whole_at
+from scrimp.surrogates.surrogate import value_at
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Selector:
             else:
                 if means is None and not self.method.blind:
                     fitted = self.fit(table, memory, self.refit)
-                    memory = Fit(whole_at(fitted.state, "cells"), dict(fitted.state))
+                    memory = Fit(value_at(fitted.state, "cells", int), dict(fitted.state))
                     means = RowMeans.of(table, fitted)
                     for each in busy:
                         means = means.with_cell(each)

@@ -28,7 +28,7 @@ from scrimp.checkpoint_selection.task_grid_models import GridModel, SharedCurve
 from scrimp.checkpoint_selection.task_grid_separable import SeparableSolution
 from scrimp.gp.hyperparameters import Density, Normal, ParameterVector
 from scrimp.json_values import Json, JsonObject
-from scrimp.surrogates.surrogate import Array, number_at, numbers_at, object_at, whole_at
+from scrimp.surrogates.surrogate import Array, object_at, value_at
 
 
 @dataclass(frozen=True)
@@ -199,9 +199,11 @@ class TaskGrid:
         if values is None:
             values = self._start(len(data.scales), state)
         several = isinstance(state.get("offset"), Sequence)
-        offset = np.array(numbers_at(state, "offset")) if several else number_at(state, "offset")
-        units = ScoreUnits(offset, number_at(state, "unit"), number_at(state, "level"))
-        return self._fitted(data, values, units, whole_at(state, "cells"))
+        listed = value_at(state, "offset", tuple[float, ...]) if several else ()
+        offset = np.array(listed) if several else value_at(state, "offset", float)
+        unit, level = value_at(state, "unit", float), value_at(state, "level", float)
+        units = ScoreUnits(offset, unit, level)
+        return self._fitted(data, values, units, value_at(state, "cells", int))
 
     def _start(self, task_count: int, state: JsonObject | None) -> Array:
         """Return the recorded values, kept near the prior's centre, or the start of the model."""
@@ -256,7 +258,7 @@ def _spread(density: Density) -> float:
 
 def _resized(named: JsonObject, task_count: int) -> dict[str, Sequence[float]]:
     """Return recorded values by name, cut or filled with zeros if the number of tasks changed."""
-    parts = {name: numbers_at(named, name) for name in named}
+    parts = {name: value_at(named, name, tuple[float, ...]) for name in named}
     return {
         name: part if len(part) == 1 else [*part, *[0.0] * task_count][:task_count]
         for name, part in parts.items()

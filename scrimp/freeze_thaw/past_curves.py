@@ -31,7 +31,7 @@ from scrimp.gp.columns import Features
 from scrimp.json_values import JsonObject
 from scrimp.space.space import Space
 from scrimp.suggesters.suggester import PastKnowledge
-from scrimp.surrogates.surrogate import number_at, numbers_at, object_at
+from scrimp.surrogates.surrogate import object_at, value_at
 
 Array = NDArray[np.float64]
 
@@ -46,10 +46,10 @@ def curve_parameters(fitted: JsonObject, past: Space, space: Space) -> tuple[flo
         return ()
     usual, known = prior_mode(len(space.searched)), object_at(fitted, "lengths")
     lengths = [
-        number_at(known, name) if past.get(name) == space[name] else usual[place]
+        value_at(known, name, float) if past.get(name) == space[name] else usual[place]
         for place, name in enumerate(space.searched)
     ]
-    return (*lengths, *numbers_at(fitted, "shared"))
+    return (*lengths, *value_at(fitted, "shared", tuple[float, ...], ()))
 
 
 def prior_centre(found: Sequence[tuple[float, ...]]) -> tuple[float, ...]:

@@ -26,7 +26,7 @@ authors across levels.
     LinearEnsemble((0.7, 0.3), (AtBudget(fitted, 1 / 3), AtBudget(fitted, 1.0)))
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -41,7 +41,7 @@ from scrimp.surrogates.surrogate import (
     Posterior,
     PosteriorPullback,
     Surrogate,
-    list_at,
+    value_at,
 )
 
 
@@ -159,7 +159,7 @@ class PosteriorEnsemble(Surrogate):
 
 
 def _members(state: JsonObject) -> list[JsonObject]:
-    return [member for member in list_at(state, "members") if isinstance(member, Mapping)]
+    return value_at(state, "members", list[JsonObject], ())
 
 
 class _Several(FittedSurrogate):

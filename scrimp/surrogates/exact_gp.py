@@ -68,7 +68,7 @@ from scrimp.surrogates.surrogate import (
     Surrogate,
     as_columns,
     object_at,
-    whole_at,
+    value_at,
 )
 
 NOISE = Hyperparameter("noise", LogNormal(-8.0, 2.0), bounds=(1e-6, 1.0))
@@ -119,7 +119,7 @@ class MaximumAPosteriori(Surrogate, Generic[Fitted]):
         observations when several starts were last tried, this time included."""
         recorded = None if state is None else self.vector.from_json(state.get("parameters"))
         if state is not None and recorded is not None:
-            explored = whole_at(state, "explored")
+            explored = value_at(state, "explored", int)
             if size < _EXPLORE_GROWTH * explored:
                 return [recorded], explored
         drawn = [self.vector.sample(rng) for _ in range(self.search.random_starts)]
@@ -159,7 +159,7 @@ class ExactGP(MaximumAPosteriori["FittedGP"]):
             start = {**part.state, PART_KEY: size}
         if start is not None and PART_KEY in start:
             recorded, _ = recorded_values(self.vector, start)
-            found = polish(posterior, recorded, whole_at(start, PART_KEY), self.search)
+            found = polish(posterior, recorded, value_at(start, PART_KEY, int), self.search)
             return self.given(data, found, len(data))
         starts, explored = self.starts(len(data), start, rng)
         return self.given(data, maximum_a_posteriori(posterior, starts, self.search), explored)
@@ -350,4 +350,4 @@ def recorded_values(vector: ParameterVector, state: JsonObject) -> tuple[Array, 
             f"the recorded fit has parameters {sizes} where this model has {own}; the space, the"
             " kernel or the levels have changed: fit again"
         )
-    return values, whole_at(state, "explored")
+    return values, value_at(state, "explored", int)

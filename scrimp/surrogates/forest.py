@@ -45,7 +45,7 @@ from scrimp.surrogates.surrogate import (
     RecordedSurrogate,
     Surrogate,
     as_columns,
-    whole_at,
+    value_at,
 )
 
 Places = NDArray[np.intp]
@@ -178,7 +178,9 @@ class LevelForests(Surrogate):
         if not isinstance(state.get("trees_from"), int):
             raise StudyError("the recorded fit is of another model: fit again")
         check_finite(data)
-        return FittedLevelForests(self.levels, data, {"trees_from": whole_at(state, "trees_from")})
+        return FittedLevelForests(
+            self.levels, data, {"trees_from": value_at(state, "trees_from", int)}
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -215,7 +217,7 @@ class FittedLevelForests(RecordedSurrogate):
     @cached_property
     def _forests(self) -> dict[int, tuple[_Trees, ...]]:
         level = nearest_level(np.array(self.levels), self.observed.x)
-        targets, seed = as_columns(self.observed.y), whole_at(self.recorded, "trees_from")
+        targets, seed = as_columns(self.observed.y), value_at(self.recorded, "trees_from", int)
         found: dict[int, tuple[_Trees, ...]] = {}
         for each in np.unique(level).tolist():
             rows = level == each

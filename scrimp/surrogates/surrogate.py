@@ -15,9 +15,11 @@ records.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -219,53 +221,25 @@ class Surrogate(ABC):
         factorisation."""
 
 
-def _wrong(record: JsonObject, key: str, what: str) -> StudyError:
-    return StudyError(
-        f"a record has {key} {record.get(key)!r}, which must be {what}; it is damaged, or was"
-        " written by another version"
-    )
+T = TypeVar("T")
 
 
-def number_at(record: JsonObject, key: str, default: Json = None) -> float:
-    """Return the number under ``key``, or the default if there is none.
+def value_at(record: JsonObject, key: str, kind: type[T], default: Json = None) -> T:
+    """Return the value under ``key``, or the default if there is none, as a value of this type.
 
-    >>> number_at({"centre": 0.5}, "centre"), number_at({}, "low", 0.0)
+    >>> value_at({"centre": 0.5}, "centre", float), value_at({}, "low", float, 0.0)
     (0.5, 0.0)
     """
     value = record.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _wrong(record, key, "a number")
-    return value
-
-
-def whole_at(record: JsonObject, key: str) -> int:
-    """Return the whole number under ``key``."""
-    value = number_at(record, key)
-    if value != int(value):
-        raise _wrong(record, key, "a whole number")
-    return int(value)
-
-
-def list_at(record: JsonObject, key: str) -> Sequence[Json]:
-    """Return the list under ``key``; an empty one if there is none."""
-    value = record.get(key, ())
-    if not isinstance(value, list | tuple):
-        raise _wrong(record, key, "a list")
-    return value
-
-
-def numbers_at(record: JsonObject, key: str) -> tuple[float, ...]:
-    """Return the numbers listed under ``key``."""
-    listed = list_at(record, key)
-    found = tuple(value for value in listed if isinstance(value, int | float))
-    if len(found) < len(listed):
-        raise _wrong(record, key, "a list of numbers")
-    return found
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise StudyError(
+            f"a record has {key} {value!r}, which does not fit ({error}); it is damaged, or was"
+            " written by another version"
+        ) from None
 
 
 def object_at(record: JsonObject, key: str) -> JsonObject:
     """Return the object under ``key``; an empty one if there is none."""
-    value = record.get(key, {})
-    if not isinstance(value, Mapping):
-        raise _wrong(record, key, "a table of names and values")
-    return value
+    return value_at(record, key, dict[str, Json], {})

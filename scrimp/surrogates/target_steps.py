@@ -35,7 +35,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import ndtri
 
 from scrimp.json_values import Json, JsonObject
-from scrimp.surrogates.surrogate import Array, number_at, numbers_at
+from scrimp.surrogates.surrogate import Array, value_at
 
 
 class LearnedStep(ABC):
@@ -55,44 +55,22 @@ class LearnedStep(ABC):
 
     @property
     def state(self) -> JsonObject:
-        """The argument of `TargetStep.recall`, as plain JSON values: the fields, by default."""
+        """The fields as plain JSON values, from which `TargetStep.recall` makes the step again."""
         return dict(vars(self))
 
 
 class TargetStep(ABC):
-    """Settings of one step; a frozen value without data."""
+    """Settings of one step; a frozen value without data. ``learned``: the dataclass of what it learns."""
+
+    learned: ClassVar[type[LearnedStep]]
 
     @abstractmethod
     def learn(self, y: Array) -> LearnedStep:
         """Learn the step from targets (n,)."""
 
-    @abstractmethod
-    def recall(self, state: Mapping[str, Json]) -> LearnedStep:
-        """Return the step of a recorded ``state``."""
-
-
-@dataclass(frozen=True)
-class Standardise(TargetStep):
-    """z = (y - mean) / sd, or z = y - mean for targets that are constant up to ``floor`` times their
-    size.
-
-    ``centred`` False keeps zero, z = y / sd: for targets whose sign matters, such as violations of
-    a constraint.
-    """
-
-    centred: bool = True
-    floor: float = 1e-9
-
-    def learn(self, y: Array) -> LearnedStep:
-        centre = float(y.mean()) if self.centred else 0.0
-        smallest = self.floor * max(1.0, abs(centre))
-        # Divided by their size, because squares of huge values would overflow.
-        size = max(float(np.abs(y).max()), 1e-300)
-        spread = size * float((y / size).std())
-        return _Linear(centre, spread if spread > smallest else 1.0)
-
     def recall(self, state: JsonObject) -> LearnedStep:
-        return _Linear(number_at(state, "centre"), number_at(state, "spread"))
+        """Return the step of a recorded ``state``."""
+        return value_at({"step": state}, "step", self.learned)
 
 
 @dataclass(frozen=True)
@@ -110,33 +88,26 @@ class _Linear(LearnedStep):
         return np.full(y.shape, 1.0 / self.spread)
 
 
-class _Capping(TargetStep):
-    """A step that learns a cap."""
-
-    def recall(self, state: JsonObject) -> LearnedStep:
-        return Capped(number_at(state, "cap"), number_at(state, "low", -np.inf))
-
-
 @dataclass(frozen=True)
-class Winsorise(_Capping):
-    """z = min(y, cap): diverged losses count as bad, not as informative. Values that are not finite
-    count as the cap.
+class Standardise(TargetStep):
+    """z = (y - mean) / sd, or z = y - mean for targets that are constant up to ``floor`` times their
+    size.
 
-    cap = upper quartile + ``fence`` x interquartile range (Tukey, Exploratory Data Analysis, 1977:
-    "far out" at 3). If half of the targets are equal, the distance from the best target to the
-    upper quartile replaces the range.
+    ``centred`` False keeps zero, z = y / sd: for targets whose sign matters, such as violations of
+    a constraint.
     """
 
-    fence: float = 3.0
+    learned = _Linear
+    centred: bool = True
+    floor: float = 1e-9
 
     def learn(self, y: Array) -> LearnedStep:
-        finite = y[np.isfinite(y)]
-        if not len(finite):
-            return Capped(0.0)
-        low, high = np.quantile(finite, [0.25, 0.75])
-        spread = high - low if high > low else high - finite.min()
-        cap = high + self.fence * spread if spread > 0.0 else finite.max()
-        return Capped(float(min(cap, finite.max())))
+        centre = float(y.mean()) if self.centred else 0.0
+        smallest = self.floor * max(1.0, abs(centre))
+        # Divided by their size, because squares of huge values would overflow.
+        size = max(float(np.abs(y).max()), 1e-300)
+        spread = size * float((y / size).std())
+        return _Linear(centre, spread if spread > smallest else 1.0)
 
 
 @dataclass(frozen=True)
@@ -161,31 +132,26 @@ class Capped(LearnedStep):
 
 
 @dataclass(frozen=True)
-class GaussianCopula(TargetStep):
-    """z = Phi^-1((rank - 1/2) / n): only the order of the targets, as normal scores (ties share their
-    mean rank).
+class Winsorise(TargetStep):
+    """z = min(y, cap): diverged losses count as bad, not as informative. Values that are not finite
+    count as the cap.
 
-    Between observed targets z is linear; beyond them it continues with the slope from the end to
-    the middle. At most ``knots`` pairs are kept, evenly spaced in z, so the tails keep every
-    observation. Salinas, Shen, Perrone, A Quantile-based Approach for Hyperparameter Transfer
-    Learning, 2020.
+    cap = upper quartile + ``fence`` x interquartile range (Tukey, Exploratory Data Analysis, 1977:
+    "far out" at 3). If half of the targets are equal, the distance from the best target to the
+    upper quartile replaces the range.
     """
 
-    knots: int = 100
+    learned = Capped
+    fence: float = 3.0
 
-    def learn(self, y: Array) -> LearnedStep:
-        values, counts = np.unique(y, return_counts=True)
-        scores = ndtri((np.cumsum(counts) - 0.5 * counts) / len(y))
-        if len(values) == 1:
-            return _Interpolated((float(values[0]) - 1.0, float(values[0]) + 1.0), (-1.0, 1.0))
-        if len(values) > self.knots:
-            wanted = np.linspace(scores[0], scores[-1], self.knots)
-            kept = np.unique(np.abs(scores[:, None] - wanted).argmin(0))
-            values, scores = values[kept], scores[kept]
-        return _Interpolated(tuple(values.tolist()), tuple(scores.tolist()))
-
-    def recall(self, state: JsonObject) -> LearnedStep:
-        return _Interpolated(numbers_at(state, "values"), numbers_at(state, "scores"))
+    def learn(self, y: Array) -> Capped:
+        finite = y[np.isfinite(y)]
+        if not len(finite):
+            return Capped(0.0)
+        low, high = np.quantile(finite, [0.25, 0.75])
+        spread = high - low if high > low else high - finite.min()
+        cap = high + self.fence * spread if spread > 0.0 else finite.max()
+        return Capped(float(min(cap, finite.max())))
 
 
 @dataclass(frozen=True)
@@ -221,9 +187,31 @@ class _Interpolated(LearnedStep):
         segment = np.clip(np.searchsorted(values, y, side="right") - 1, 0, len(values) - 2)
         return np.diff(scores)[segment] / np.diff(values)[segment]
 
-    @property
-    def state(self) -> Mapping[str, Json]:
-        return {"values": list(self.values), "scores": list(self.scores)}
+
+@dataclass(frozen=True)
+class GaussianCopula(TargetStep):
+    """z = Phi^-1((rank - 1/2) / n): only the order of the targets, as normal scores (ties share their
+    mean rank).
+
+    Between observed targets z is linear; beyond them it continues with the slope from the end to
+    the middle. At most ``knots`` pairs are kept, evenly spaced in z, so the tails keep every
+    observation. Salinas, Shen, Perrone, A Quantile-based Approach for Hyperparameter Transfer
+    Learning, 2020.
+    """
+
+    learned = _Interpolated
+    knots: int = 100
+
+    def learn(self, y: Array) -> LearnedStep:
+        values, counts = np.unique(y, return_counts=True)
+        scores = ndtri((np.cumsum(counts) - 0.5 * counts) / len(y))
+        if len(values) == 1:
+            return _Interpolated((float(values[0]) - 1.0, float(values[0]) + 1.0), (-1.0, 1.0))
+        if len(values) > self.knots:
+            wanted = np.linspace(scores[0], scores[-1], self.knots)
+            kept = np.unique(np.abs(scores[:, None] - wanted).argmin(0))
+            values, scores = values[kept], scores[kept]
+        return _Interpolated(tuple(values.tolist()), tuple(scores.tolist()))
 
 
 _MIN_TARGETS_FOR_POWER = 5
@@ -268,35 +256,6 @@ def yeo_johnson_slope(y: Array, exponent: float) -> Array:
 
 
 @dataclass(frozen=True)
-class YeoJohnson(TargetStep):
-    """The power transform of targets of either sign. Standardise first: 0 and 1 are special to it."""
-
-    centre: float = 1.0
-    spread: float = 0.75
-    bounds: tuple[float, float] = (-1.0, 3.0)
-
-    def learn(self, y: Array) -> LearnedStep:
-        low, high = float(y.min()), float(y.max())
-        if len(y) < _MIN_TARGETS_FOR_POWER or low == high:
-            return _LearnedYeoJohnson(self.centre, low, high)
-        found = minimize_scalar(
-            self.negative_log_likelihood, bounds=self.bounds, args=(y,), method="bounded"
-        )
-        return _LearnedYeoJohnson(float(found.x), low, high)
-
-    def recall(self, state: JsonObject) -> LearnedStep:
-        exponent, low, high = (number_at(state, key) for key in ("exponent", "low", "high"))
-        return _LearnedYeoJohnson(exponent, low, high)
-
-    def negative_log_likelihood(self, exponent: float, y: Array) -> float:
-        """Return minus the log likelihood of lambda, up to a constant."""
-        variance = max(float(yeo_johnson(y, exponent).var()), np.finfo(float).tiny)
-        jacobian = np.log(yeo_johnson_slope(y, exponent)).sum()
-        prior = -0.5 * ((exponent - self.centre) / self.spread) ** 2
-        return -float(-0.5 * len(y) * np.log(variance) + jacobian + prior)
-
-
-@dataclass(frozen=True)
 class _LearnedYeoJohnson(LearnedStep):
     """A power between ``low`` and ``high``, its tangents beyond."""
 
@@ -319,8 +278,36 @@ class _LearnedYeoJohnson(LearnedStep):
 
 
 @dataclass(frozen=True)
-class CapViolation(_Capping):
+class YeoJohnson(TargetStep):
+    """The power transform of targets of either sign. Standardise first: 0 and 1 are special to it."""
+
+    learned = _LearnedYeoJohnson
+    centre: float = 1.0
+    spread: float = 0.75
+    bounds: tuple[float, float] = (-1.0, 3.0)
+
+    def learn(self, y: Array) -> LearnedStep:
+        low, high = float(y.min()), float(y.max())
+        if len(y) < _MIN_TARGETS_FOR_POWER or low == high:
+            return _LearnedYeoJohnson(self.centre, low, high)
+        found = minimize_scalar(
+            self.negative_log_likelihood, bounds=self.bounds, args=(y,), method="bounded"
+        )
+        return _LearnedYeoJohnson(float(found.x), low, high)
+
+    def negative_log_likelihood(self, exponent: float, y: Array) -> float:
+        """Return minus the log likelihood of lambda, up to a constant."""
+        variance = max(float(yeo_johnson(y, exponent).var()), np.finfo(float).tiny)
+        jacobian = np.log(yeo_johnson_slope(y, exponent)).sum()
+        prior = -0.5 * ((exponent - self.centre) / self.spread) ** 2
+        return -float(-0.5 * len(y) * np.log(variance) + jacobian + prior)
+
+
+@dataclass(frozen=True)
+class CapViolation(TargetStep):
     """z = min(y, cap), the larger of the caps that `Winsorise` finds for y and |y|, at least 0."""
+
+    learned = Capped
 
     def learn(self, y: Array) -> LearnedStep:
         cap = max(_fence(y), _fence(np.abs(y)))
@@ -330,9 +317,10 @@ class CapViolation(_Capping):
 
 
 @dataclass(frozen=True)
-class CapDeviation(_Capping):
+class CapDeviation(TargetStep):
     """z = y, held between -cap and cap, the cap of |y| and at least twice the ``tolerance``."""
 
+    learned = Capped
     tolerance: float
 
     def learn(self, y: Array) -> LearnedStep:
@@ -342,4 +330,4 @@ class CapDeviation(_Capping):
 
 def _fence(y: Array) -> float:
     """The cap of `Winsorise` for these targets."""
-    return number_at(Winsorise().learn(y).state, "cap")
+    return Winsorise().learn(y).cap

@@ -46,9 +46,8 @@ from scrimp.surrogates.surrogate import (
     FittedSurrogate,
     Surrogate,
     SurrogateView,
-    list_at,
     object_at,
-    whole_at,
+    value_at,
 )
 from scrimp.surrogates.target_steps import LearnedStep, TargetStep, Winsorise
 
@@ -72,7 +71,7 @@ class Transformed(Surrogate):
         return FittedTransformed(self.inner.fit(data, rng, begin), tuple(learned))
 
     def restore(self, data: Data, state: JsonObject) -> "FittedTransformed":
-        recorded = [step for step in list_at(state, "steps") if isinstance(step, Mapping)]
+        recorded = value_at(state, "steps", list[JsonObject], ())
         if len(recorded) != len(self.steps):
             raise StudyError(
                 f"the recorded fit has {len(recorded)} target steps where this model has"
@@ -160,8 +159,8 @@ class ChosenTransform(Surrogate):
         self, data: Data, rng: np.random.Generator, start: JsonObject | None = None
     ) -> FittedTransformed:
         chosen = None if start is None or start.get("choice") not in self.options else start
-        if chosen is not None and len(data) < _COMPARE_GROWTH * whole_at(chosen, "compared"):
-            compared, model = whole_at(chosen, "compared"), object_at(chosen, "model")
+        if chosen is not None and len(data) < _COMPARE_GROWTH * value_at(chosen, "compared", int):
+            compared, model = value_at(chosen, "compared", int), object_at(chosen, "model")
             return self._fitted(str(chosen["choice"]), compared, data, rng, model)
         size = first_part(len(data))
         if chosen is None and size is not None:
@@ -190,7 +189,7 @@ class ChosenTransform(Surrogate):
             )
         model = Transformed(self.inner, (self.first, *self.options[choice]))
         restored = model.restore(data, object_at(state, "model"))
-        return _Chosen(restored.inner, restored.steps, choice, whole_at(state, "compared"))
+        return _Chosen(restored.inner, restored.steps, choice, value_at(state, "compared", int))
 
     def _fitted(
         self,

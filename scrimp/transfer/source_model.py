@@ -46,7 +46,6 @@ from scrimp.surrogates.surrogate import (
     Posterior,
     PosteriorPullback,
     SurrogateView,
-    number_at,
 )
 from scrimp.surrogates.target_steps import GaussianCopula, LearnedStep, Standardise, TargetStep
 from scrimp.surrogates.target_transform import FittedTransformed
@@ -132,23 +131,6 @@ def _moments(y: Array) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class LogRegret(TargetStep):
-    """z = log((y - min) / (max - min) + offset); constant targets become a constant.
-
-    >>> LogRegret(0.2).learn(np.array([0.0, 5.0, 10.0])).forward(np.array([0.0, 10.0])).round(3).tolist()
-    [-1.609, 0.182]
-    """
-
-    offset: float = NUMBERS.regret_offset
-
-    def learn(self, y: Array) -> LearnedStep:
-        return _LogRegret(float(y.min()), float(np.ptp(y)) or 1.0, self.offset)
-
-    def recall(self, state: JsonObject) -> LearnedStep:
-        return _LogRegret(*(number_at(state, name) for name in ("low", "width", "offset")))
-
-
-@dataclass(frozen=True)
 class _LogRegret(LearnedStep):
     low: float
     width: float
@@ -167,6 +149,21 @@ class _LogRegret(LearnedStep):
 
     def slope(self, y: Array) -> Array:
         return 1.0 / (self.width * self._inner(y))
+
+
+@dataclass(frozen=True)
+class LogRegret(TargetStep):
+    """z = log((y - min) / (max - min) + offset); constant targets become a constant.
+
+    >>> LogRegret(0.2).learn(np.array([0.0, 5.0, 10.0])).forward(np.array([0.0, 10.0])).round(3).tolist()
+    [-1.609, 0.182]
+    """
+
+    learned = _LogRegret
+    offset: float = NUMBERS.regret_offset
+
+    def learn(self, y: Array) -> LearnedStep:
+        return _LogRegret(float(y.min()), float(np.ptp(y)) or 1.0, self.offset)
 
 
 _Z = (Standardise(),)
