@@ -36,7 +36,6 @@ from scrimp.gp.cholesky import (
     cholesky,
     inverse_lower,
     log_determinant,
-    multiply_lower,
     solve,
     solve_lower,
 )
@@ -50,7 +49,7 @@ from scrimp.gp.marginal_likelihood import (
 from scrimp.gp.process import Prior
 from scrimp.gp.residual import Residual, ResidualMoments
 from scrimp.json_values import JsonObject
-from scrimp.surrogates.budget_levels import nearest_level
+from scrimp.surrogates.budget_levels import nearest_level, with_share
 from scrimp.surrogates.exact_gp import (
     NOISE,
     FittedGP,
@@ -343,35 +342,25 @@ class FittedAdditiveCurves(RecordedSurrogate):
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
         prior, configs = self.ends.prior, x[:, :-1]
         own = self._rows(x)
-        cross = self._cross(own, prior.covariance(configs, self.curves.configs))
-        mean = prior.mean(configs)[:, None] + own.mean + cross @ self.ends.alpha
-        reduced = multiply_lower(self.ends.inverse_factor, cross.T)
-        variance = prior.variance(configs) + own.variance - np.einsum("ij,ij->j", reduced, reduced)
         covariance = None
         if joint:
             covariance = prior.covariance(configs, configs) + self._own_covariance(own)
-            covariance -= reduced.T @ reduced
-        return Posterior(mean, np.maximum(variance, 0.0), covariance)
+        mean, variance = prior.mean(configs)[:, None] + own.mean, prior.variance(configs)
+        before = Posterior(mean, variance + own.variance, covariance)
+        cross = prior.covariance(configs, self.curves.configs)
+        return self.ends.updated(before, self._cross(own, cross))[0]
 
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
         """Return marginals and the chain rule to the configuration; steps of the budget are discrete
         and have no slope."""
         own = self._rows(x)
-        prior_mean, prior_variance, plain, pull_prior = self.ends.prior.cross_and_pullback(
+        mean, variance, cross, pull_prior = self.ends.prior.cross_and_pullback(
             x[:, :-1], self.curves.configs
         )
-        cross = self._cross(own, plain)
-        mean = prior_mean[:, None] + own.mean + cross @ self.ends.alpha
-        reduced = multiply_lower(self.ends.inverse_factor, cross.T)
-        variance = prior_variance + own.variance - np.einsum("ij,ij->j", reduced, reduced)
-
-        def pull(d_mean: Array, d_variance: Array) -> Array:
-            solved = multiply_lower(self.ends.inverse_factor, reduced, transposed=True).T
-            d_cross = d_mean @ self.ends.alpha.T - 2.0 * d_variance[:, None] * solved
-            d_configs = pull_prior(d_mean.sum(1), d_variance, d_cross)
-            return np.column_stack([d_configs, np.zeros(len(x))])
-
-        return Posterior(mean, np.maximum(variance, 0.0)), pull
+        before = Posterior(mean[:, None] + own.mean, variance + own.variance)
+        cross = self._cross(own, cross)
+        posterior, pull = self.ends.updated_and_pullback(before, cross, pull_prior)
+        return posterior, lambda d_mean, d_variance: with_share(pull(d_mean, d_variance), 0.0)
 
     def condition(self, data: Data) -> "FittedAdditiveCurves":
         return self.model.restore(joined(self.observed, data), self.recorded)

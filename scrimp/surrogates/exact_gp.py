@@ -55,7 +55,7 @@ from scrimp.gp.marginal_likelihood import (
     polish,
     spread_rows,
 )
-from scrimp.gp.process import MeanAndKernel, Prior
+from scrimp.gp.process import CrossPullback, MeanAndKernel, Prior
 from scrimp.gp.stationary import kernel_by_name
 from scrimp.json_values import Json, JsonObject
 from scrimp.surrogates.surrogate import (
@@ -242,34 +242,46 @@ class FittedGP(RecordedSurrogate):
         return float(-0.5 * (squares + log_determinant(self.factor) + size * np.log(2.0 * np.pi)))
 
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
-        cross = self.prior.covariance(x, self.observed.x)
-        mean = self.prior.mean(x)[:, None] + cross @ self.alpha
+        covariance = self.prior.covariance(x, x) if joint else None
+        before = Posterior(self.prior.mean(x)[:, None], self.prior.variance(x), covariance)
+        return self.updated(before, self.prior.covariance(x, self.observed.x))[0]
+
+    def updated(self, before: Posterior, cross: Array) -> tuple[Posterior, Array]:
+        """Return the posterior of m values with the prior moments ``before`` and covariances ``cross``
+        (m, n) with the observations, and L^-1 cross^T (n, m). The memory of ``cross`` is reused."""
+        assert before.variance is not None
+        mean = before.mean + cross @ self.alpha
         # A few columns are solved for directly; with many, the inverse factor is faster.
-        if "inverse_factor" not in self.__dict__ and 8 * len(x) < len(self.factor):
+        if "inverse_factor" not in self.__dict__ and 8 * len(cross) < len(self.factor):
             reduced = solve_lower(self.factor, cross.T)
         else:
             reduced = multiply_lower(self.inverse_factor, cross.T, overwrite=True)
-        variance = self.prior.variance(x) - np.einsum("ij,ij->j", reduced, reduced)
-        covariance = self.prior.covariance(x, x) - reduced.T @ reduced if joint else None
-        return Posterior(mean, np.maximum(variance, 0.0), covariance)
+        variance = before.variance - np.einsum("ij,ij->j", reduced, reduced)
+        covariance = before.covariance
+        if covariance is not None:
+            covariance = covariance - reduced.T @ reduced
+        return Posterior(mean, np.maximum(variance, 0.0), covariance), reduced
 
     def mean(self, x: Array) -> Array:
         return self.prior.mean(x)[:, None] + self.prior.covariance(x, self.observed.x) @ self.alpha
 
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
-        prior_mean, prior_variance, cross, pull_prior = self.prior.cross_and_pullback(
-            x, self.observed.x
-        )
-        mean = prior_mean[:, None] + cross @ self.alpha
-        reduced = multiply_lower(self.inverse_factor, cross.T)
-        variance = prior_variance - np.einsum("ij,ij->j", reduced, reduced)
+        mean, variance, cross, pull_prior = self.prior.cross_and_pullback(x, self.observed.x)
+        return self.updated_and_pullback(Posterior(mean[:, None], variance), cross, pull_prior)
+
+    def updated_and_pullback(
+        self, before: Posterior, cross: Array, pull_prior: CrossPullback
+    ) -> tuple[Posterior, PosteriorPullback]:
+        """Return marginals as `updated` does, and the chain rule through those of the prior."""
+        inverse_factor = self.inverse_factor
+        posterior, reduced = self.updated(before, cross)
 
         def pull(d_mean: Array, d_variance: Array) -> Array:
-            solved = multiply_lower(self.inverse_factor, reduced, transposed=True).T
+            solved = multiply_lower(inverse_factor, reduced, transposed=True).T
             d_cross = d_mean @ self.alpha.T - 2.0 * d_variance[:, None] * solved
             return pull_prior(d_mean.sum(1), d_variance, d_cross)
 
-        return Posterior(mean, np.maximum(variance, 0.0)), pull
+        return posterior, pull
 
     def condition(self, data: Data) -> "FittedGP":
         cross = self.prior.covariance(self.observed.x, data.x)
