@@ -52,7 +52,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas
 
 from scrimp.gp.cholesky import cholesky_in_place, inverse_lower, log_determinant, solve
-from scrimp.gp.hyperparameters import Hyperparameter, LogNormal, Uniform
+from scrimp.gp.hyperparameters import Flat, Hyperparameter, LogNormal
 from scrimp.gp.kernel import Array, Kernel, with_fields
 from scrimp.gp.marginal_likelihood import NoisyPosterior, spread_rows
 from scrimp.gp.process import CONSTANT_MEAN, CrossPullback, Prior, PriorPullback
@@ -63,7 +63,7 @@ SIZE = Hyperparameter("decay_size", LogNormal(0.0, 1.0), bounds=(1e-3, 20.0), in
 """Height of a curve's start above its end, in standard deviations of the targets; early values are
 often several above."""
 DECAYING_SHARE = Hyperparameter(
-    "decay_share", Uniform(0.0, 1.0), bounds=(0.0, 1.0), encoding="logit", initial=0.5
+    "decay_share", Flat(0.0, 1.0), bounds=(0.0, 1.0), encoding="logit", initial=0.5
 )
 
 
@@ -88,12 +88,6 @@ def decay(
         return float((weighted * by_shape).sum()), float(-(weighted * rho / (1.0 + grown)).sum())
 
     return value, pull
-
-
-def decay_slope(rho: Array, shape: float, rate: float) -> Array:
-    """d kappa / d rho."""
-    grown = rho * (rate / shape)
-    return -rate * np.exp(-(shape + 1.0) * np.log1p(grown))
 
 
 def decay_curve(
@@ -256,48 +250,20 @@ class DecayPrior(Prior):
 
     def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Array, Array, CrossPullback]:
         base, pull_base = self.base.cross_and_pullback(x1[:, :-1], x2[:, :-1])
-        diagonal, pull_diagonal = self.base.diagonal_and_pullback(x1[:, :-1])
+        _, pull_diagonal = self.base.diagonal_and_pullback(x1[:, :-1])
         first, second = _levels_of(x1[:, -1].tobytes()), _levels_of(x2[:, -1].tobytes())
         factor, added = self._tables(first.values, second.values)
-        cross = self._combined(base.copy(), (x1, x2), (first, second), factor, added)
+        cross = self._combined(base, (x1, x2), (first, second), factor, added)
 
         def pull(d_mean: Array, d_variance: Array, d_cross: Array) -> Array:
-            d_x = np.empty_like(x1)
+            # No search moves along the budget: its slope is left at zero.
+            d_x = np.zeros_like(x1)
             once = self._tables(x1[:, -1], x1[:, -1])[0].diagonal() if self.share != 0.0 else 1.0
             d_base = d_cross if self.share == 0.0 else d_cross * _spread(first, factor, second)
             d_x[:, :-1] = pull_base(d_base) + pull_diagonal(d_variance * once)
-            d_x[:, -1] = self._pull_budget(
-                (x1, x2), d_mean, d_variance * diagonal, d_variance, (base, d_cross, second)
-            )
             return d_x
 
         return self.mean(x1), self.variance(x1), cross, pull
-
-    def _pull_budget(
-        self,
-        x: tuple[Array, Array],
-        d_mean: Array,
-        d_scaled: Array,
-        d_variance: Array,
-        cross: tuple[Array, Array, _Levels],
-    ) -> Array:
-        """Return the gradient of rho1 (n,) through the mean, the variance (``d_scaled`` is its
-        gradient times k_x) and the cross-covariance."""
-        _, shape, rate, left, share = self._numbers
-        rho = x[0][:, -1]
-        base, d_cross, second = cross
-        once, slope = decay(rho, shape, rate)[0], decay_slope(rho, shape, rate)
-        slope_twice = 2.0 * decay_slope(2.0 * rho, shape, rate)
-        slope_both = decay_slope(rho[:, None] + second.values, shape, rate)
-        added = left**2 * (slope_both - slope[:, None] * decay(second.values, shape, rate)[0])
-        factor = -share * (slope[:, None] - share * slope_both)
-        own = d_cross * same_rows(x[0][:, :-1], x[1][:, :-1]) if self.separate else d_cross
-        gradient: Array = left * slope * d_mean
-        gradient += left**2 * d_variance * (slope_twice - 2.0 * once * slope)
-        gradient += d_scaled * -share * (2.0 * slope - share * slope_twice)
-        scaled = ((d_cross * base) @ second.indicator) * factor
-        gradient += ((own @ second.indicator) * added).sum(1) + scaled.sum(1)
-        return gradient
 
 
 def _spread(first: _Levels, table: Array, second: _Levels) -> Array:
@@ -307,7 +273,7 @@ def _spread(first: _Levels, table: Array, second: _Levels) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class SharedDecayPosterior(NoisyPosterior):
-    """That of an `additive` prior, at the cost of its configurations; rows of one configuration stand
+    """The posterior under an `additive` prior, at a cost of k^3; rows of one configuration stand
     together. ``first`` (k,): the first row of each configuration."""
 
     prior: DecayPrior

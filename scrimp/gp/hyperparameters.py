@@ -1,4 +1,4 @@
-"""Hyperparameters: names, bounds, priors and search coordinates, and the contract of all that has them.
+"""Hyperparameters: names, bounds, priors and search coordinates, and the contract of their holders.
 
 A *density* is that of the natural value, so a maximum a posteriori estimate does not depend on the
 encoding. An *encoding* maps natural values to the coordinates in which optimisers and samplers
@@ -112,25 +112,6 @@ class Gamma(Density):
 
     def sample(self, size: int, rng: np.random.Generator) -> Array:
         return rng.gamma(self.shape, 1.0 / self.rate, size)
-
-
-@dataclass(frozen=True)
-class Uniform(Density):
-    """p(v) = 1 / (high - low) between low and high, 0 outside; ``mode`` is the middle."""
-
-    low: float
-    high: float
-
-    def log_density_and_gradient(self, value: Array) -> tuple[Array, Array]:
-        inside = (value >= self.low) & (value <= self.high)
-        return np.where(inside, -math.log(self.high - self.low), -np.inf), np.zeros_like(value)
-
-    @property
-    def mode(self) -> float:
-        return 0.5 * (self.low + self.high)
-
-    def sample(self, size: int, rng: np.random.Generator) -> Array:
-        return rng.uniform(self.low, self.high, size)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ class Prior(Parametrised):
 
     @abstractmethod
     def cross_and_pullback(self, x1: Array, x2: Array) -> tuple[Array, Array, Array, CrossPullback]:
-        """m (n,), k(x1_i, x1_i) (n,), K (n, m), and their pullback."""
+        """m (n,), k(x1_i, x1_i) (n,), K (n, m), and their pullback; zero for columns without a slope."""
 
     def length_scales(self, dimension: int) -> Array:
         """Length-scales along ``dimension`` input columns (d,), as in `Kernel.length_scales`."""

@@ -95,7 +95,8 @@ class FittedSurrogate(ABC):
 
     @abstractmethod
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
-        """Return the marginals at x (m, d) and the chain rule to x; row i depends on x[i]."""
+        """Return the marginals at x (m, d) and the chain rule to x; row i depends on x[i]. Slopes along
+        columns with listed values may be 0: no search follows them."""
 
     @abstractmethod
     def condition(self, data: Data) -> "FittedSurrogate":

@@ -270,8 +270,9 @@ class SurrogateBattery:
             return float((d_mean * posterior.mean).sum() + d_variance @ posterior.variance)
 
         gradient = fitted.posterior_and_pullback(x)[1](d_mean, d_variance)
-        ordered = [column.ordered for column in columns]
-        close(gradient[:, ordered], numerical_gradient(total, x)[:, ordered])
+        # A search moves along continuous columns only.
+        free = [column.values is None for column in columns]
+        close(gradient[:, free], numerical_gradient(total, x)[:, free])
 
     def test_data_come_in_by_model_units_and_go_out_by_target_units(
         self, fitted: FittedSurrogate, data: Data

@@ -5,7 +5,7 @@ from scipy.stats import gamma
 
 from scrimp.gp.budget_priors import budget_prior
 from scrimp.gp.columns import Column
-from scrimp.gp.decay import SharedDecayPosterior, decay, decay_slope
+from scrimp.gp.decay import SharedDecayPosterior, decay
 from scrimp.gp.marginal_likelihood import HyperparameterPosterior
 from scrimp.surrogates.exact_gp import NOISE
 from scrimp.testing.models import close, numerical_gradient
@@ -28,12 +28,6 @@ def test_slopes():
         numerical_gradient(
             lambda v: float((weights * decay(rho, v[0], v[1])[0]).sum()), np.array([1.3, 0.7])
         ),
-    )
-    line = np.linspace(0.1, 2.0, 5)
-    close(
-        decay_slope(line, 1.3, 0.7),
-        numerical_gradient(lambda r: float(decay(r, 1.3, 0.7)[0].sum()), line),
-        1e-7,
     )
 
 

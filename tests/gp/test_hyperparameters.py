@@ -4,13 +4,13 @@ from scipy import stats
 
 from scrimp.gp.columns import Column
 from scrimp.gp.hyperparameters import (
+    Flat,
     Gamma,
     Hyperparameter,
     LogNormal,
     Normal,
     ParameterVector,
     Parametrised,
-    Uniform,
     joined_parameters,
 )
 from scrimp.gp.kernel import Scaled
@@ -25,7 +25,6 @@ DENSITIES = [
     (LogNormal(1.4, 1.7), stats.lognorm(1.7, scale=np.exp(1.4))),
     (Gamma(2.5, 3.0), stats.gamma(2.5, scale=1 / 3.0)),
     (Gamma(0.1, 1.0), stats.gamma(0.1, scale=1.0)),
-    (Uniform(0.2, 3.0), stats.uniform(0.2, 2.8)),
 ]
 
 
@@ -49,15 +48,11 @@ def test_draws_follow_the_density(density, reference):
 
 @pytest.mark.parametrize(
     "density",
-    [d for d, _ in DENSITIES if not isinstance(d, Uniform) and d != Gamma(0.1, 1.0)],
+    [d for d, _ in DENSITIES if d != Gamma(0.1, 1.0)],
 )
 def test_nothing_is_likelier_than_the_mode(density):
     around = density.mode * np.array([0.9, 0.99, 1.01, 1.1])
     assert (log_density(density, around) < log_density(density, np.array([density.mode]))).all()
-
-
-def test_uniform_is_impossible_outside():
-    assert np.isneginf(log_density(Uniform(0.0, 1.0), np.array([-0.1, 1.1]))).all()
 
 
 @pytest.mark.parametrize(
@@ -71,7 +66,7 @@ def test_uniform_is_impossible_outside():
 def test_encodings_invert_and_know_their_slope(encoding, formula):
     values = np.array([0.2, 1.0, 3.7])
     vector = ParameterVector(
-        (Hyperparameter("a", Uniform(0.1, 4.0), (0.1, 4.0), encoding=encoding, size=3),)
+        (Hyperparameter("a", Flat(0.1, 4.0), (0.1, 4.0), encoding=encoding, size=3),)
     )
     coordinates = vector.encode(values)
     np.testing.assert_allclose(coordinates, formula(values), rtol=1e-12)
@@ -80,7 +75,7 @@ def test_encodings_invert_and_know_their_slope(encoding, formula):
 
 
 def test_logit_keeps_values_at_the_bounds_finite():
-    share = Hyperparameter("a", Uniform(0.0, 1.0), (0.0, 1.0), encoding="logit", size=2)
+    share = Hyperparameter("a", Flat(0.0, 1.0), (0.0, 1.0), encoding="logit", size=2)
     assert np.isfinite(ParameterVector((share,)).encode(np.array([0.0, 1.0]))).all()
 
 
@@ -95,7 +90,7 @@ def vector():
         (
             Hyperparameter("mean", Normal(0.0, 1.0), bounds=(-3.0, 3.0), encoding="identity"),
             Hyperparameter("length_scale", LogNormal(0.5, 1.0), bounds=(0.01, 10.0), size=3),
-            Hyperparameter("share", Uniform(0.0, 1.0), bounds=(0.0, 1.0), encoding="logit", size=2),
+            Hyperparameter("share", Flat(0.0, 1.0), bounds=(0.0, 1.0), encoding="logit", size=2),
         )
     )
 

@@ -7,7 +7,7 @@ from sklearn.gaussian_process.kernels import Matern
 from scrimp.errors import MethodError
 from scrimp.gp import stationary as catalog
 from scrimp.gp.columns import Column
-from scrimp.gp.hyperparameters import Hyperparameter, Uniform
+from scrimp.gp.hyperparameters import Hyperparameter, Normal
 from scrimp.gp.kernel import Scaled
 from scrimp.gp.stationary import (
     RBF,
@@ -130,7 +130,7 @@ def test_length_scale_prior_grows_with_the_square_root_of_the_dimension():
 
 def test_length_scale_prior_can_be_replaced():
     own = Hyperparameter(
-        "bandwidth", Uniform(0.1, 3.0), bounds=(0.1, 3.0), encoding="identity", size=2
+        "bandwidth", Normal(1.55, 1.0), bounds=(0.1, 3.0), encoding="identity", size=2
     )
     kernel = Matern52((Column(), Column()), length_scale=own)
     assert kernel.parameters == (own,)

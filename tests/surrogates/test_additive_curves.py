@@ -45,21 +45,6 @@ class TestAdditiveCurves(SurrogateBattery):
     def surrogate(self, kind):
         return model_of(kind)
 
-    def test_pullback(self, fitted, x):
-        """In the configuration's columns; between steps there is nothing to move along."""
-        d_mean, d_variance = (
-            np.random.default_rng(1).standard_normal((7, 1)),
-            np.linspace(-1.0, 1.0, 7),
-        )
-
-        def total(z):
-            posterior = fitted.posterior(np.column_stack([z, x[:, 2]]))
-            return float((d_mean * posterior.mean).sum() + d_variance @ posterior.variance)
-
-        gradient = fitted.posterior_and_pullback(x)[1](d_mean, d_variance)
-        close(gradient[:, :2], numerical_gradient(total, x[:, :2]))
-        assert (gradient[:, 2] == 0.0).all()
-
 
 @pytest.fixture
 def data():
