@@ -390,10 +390,17 @@ def averaged(terms: Array, logarithmic: bool, axis: int) -> tuple[Array, Array]:
     count = terms.shape[axis]
     if not logarithmic:
         return terms.mean(axis=axis), np.full_like(terms, 1.0 / count)
+    value, shares = log_summed(terms, axis)
+    return value - np.log(count), shares
+
+
+def log_summed(terms: Array, axis: int = 0) -> tuple[Array, Array]:
+    """Return log(sum(exp)) along an axis, and the share of each term in the sum. Terms of minus
+    infinity count as zero."""
     top = terms.max(axis=axis, keepdims=True)
     top = np.where(np.isfinite(top), top, 0.0)
-    weights = np.exp(terms - top)
-    total = weights.sum(axis=axis, keepdims=True)
+    shares = np.exp(terms - top)
+    total = shares.sum(axis=axis, keepdims=True)
     with np.errstate(divide="ignore"):
-        value = top + np.log(total / count)
-    return value.squeeze(axis), weights / np.maximum(total, np.finfo(float).tiny)
+        value = top + np.log(total)
+    return value.squeeze(axis), shares / np.maximum(total, np.finfo(float).tiny)

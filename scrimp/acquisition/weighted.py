@@ -54,6 +54,7 @@ from scrimp.acquisition.acquisition import (
     MeanStdAcquisition,
     TermsPullback,
     average_of,
+    log_summed,
     model_named,
 )
 from scrimp.acquisition.improvement import LogExpectedImprovement, ProbabilityOfImprovement
@@ -142,14 +143,7 @@ class BoundMixture(Average):
     def combined(self, terms: list[Array]) -> tuple[Array, Array]:
         """Return log sum w exp(terms) (m, F), and the share of each part in the sum (k, m, F)."""
         pairs = zip(self.weights, terms, strict=True)
-        weighted = np.stack([part + np.log(weight) for weight, part in pairs])
-        top = weighted.max(axis=0)
-        top = np.where(np.isfinite(top), top, 0.0)
-        shares = np.exp(weighted - top)
-        total = shares.sum(axis=0)
-        with np.errstate(divide="ignore"):
-            value = top + np.log(total)
-        return value, shares / np.maximum(total, np.finfo(float).tiny)
+        return log_summed(np.stack([part + np.log(weight) for weight, part in pairs]))
 
 
 _NARROW_BAND = 1e-5

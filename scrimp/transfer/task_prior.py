@@ -31,7 +31,7 @@ a = 1' Sigma^-1 r / s,
 *Acquisition.* The expected improvement of the mixture, plus the improvement that past means predict
 (`TaskAcquisition`).
 
-    posterior, cold_weight = task_posterior(basis, cold, steps)
+    posterior = task_posterior(basis, cold)
     MixtureImprovement().bind({"loss": posterior}, context)        # log sum_k w_k EI_k(x)
 """
 
@@ -49,6 +49,7 @@ from scrimp.acquisition.acquisition import (
     FantasyAverage,
     TermsPullback,
     incumbents,
+    log_summed,
     model_named,
 )
 from scrimp.acquisition.improvement import log_expected_improvement_and_derivatives
@@ -66,8 +67,7 @@ from scrimp.surrogates.surrogate import (
     RecordedSurrogate,
     as_columns,
 )
-from scrimp.surrogates.target_steps import LearnedStep
-from scrimp.surrogates.target_transform import applied
+from scrimp.surrogates.target_transform import FittedTransformed
 from scrimp.transfer.combinations import BoundMixedImprovement, MixedImprovement
 from scrimp.transfer.past import SourceModels
 from scrimp.transfer.source_model import MIN_VARIANCE
@@ -244,18 +244,22 @@ class _Solved:
 @dataclass(frozen=True, eq=False)
 class TaskPosterior(RecordedSurrogate):
     """Components with their scales c (K,) and probabilities ``weights`` (K,), in units of the
-    targets y, to which ``steps`` lead from losses."""
+    targets y."""
 
     basis: TaskBasis
     components: Sequence[TaskComponent]
     scales: Array
     weights: Array
     observed: Data
-    steps: tuple[LearnedStep, ...] = ()
 
     @property
     def state(self) -> JsonObject:
         return {"weights": self.weights.tolist(), "scales": self.scales.tolist()}
+
+    @property
+    def cold_weight(self) -> float:
+        """The probability of the cold model."""
+        return float(self.weights[[one.parts[3] > 0.0 for one in self.components]].sum())
 
     @cached_property
     def _parts(self) -> Array:
@@ -384,22 +388,10 @@ class TaskPosterior(RecordedSurrogate):
             draws.append(joint_draws(posterior, scale, chosen[place], rng))
         return rng.permutation(np.concatenate(draws))
 
-    def model_units(self, data: Data) -> Data:
-        for step in self.steps:
-            data = applied(step, data)
-        return data
 
-    def target_units(self, values: Array) -> Array:
-        for step in reversed(self.steps):
-            values = step.backward(values)
-        return values
-
-
-def task_posterior(
-    basis: TaskBasis, cold: FittedGP, steps: tuple[LearnedStep, ...], *, alone: bool = False
-) -> tuple[TaskPosterior, float]:
-    """Average all components by their evidence, given the data of the ``cold`` model; return also
-    the probability of the cold model. With ``alone`` it is the only component."""
+def task_posterior(basis: TaskBasis, cold: FittedGP, *, alone: bool = False) -> TaskPosterior:
+    """Average all components by their evidence, given the data of the ``cold`` model. With ``alone``
+    it is the only component."""
     data, grid = cold.data, list(() if alone else components(basis.kappa))
     log_prior = [math.log((1.0 - NUMBERS.cold_prior) / max(len(grid), 1))] * len(grid)
     prior = cold.prior
@@ -422,9 +414,16 @@ def task_posterior(
     kept = np.flatnonzero(total > total.max() - NUMBERS.max_log_gap)
     weights = np.exp(total[kept] - total.max())
     weights /= weights.sum()
-    share = float(weights[[grid[place] is own for place in kept]].sum())
     chosen = [grid[place] for place in kept]
-    return TaskPosterior(basis, chosen, scales[kept], weights, data, steps), share
+    return TaskPosterior(basis, chosen, scales[kept], weights, data)
+
+
+def mixture_of(model: FittedSurrogate) -> TaskPosterior:
+    """Return the mixture behind a model, without the transform of its targets."""
+    mixture = model.inner if isinstance(model, FittedTransformed) else model
+    if not isinstance(mixture, TaskPosterior):
+        raise MethodError(f"MixtureImprovement needs a TaskPosterior as model, not {model!r}")
+    return mixture
 
 
 # --- the acquisition ------------------------------------------------------------------------------
@@ -437,11 +436,7 @@ class MixtureImprovement(Acquisition):
     def bind(
         self, models: Mapping[str, FittedSurrogate], context: Context
     ) -> "BoundMixtureImprovement":
-        posterior = model_named(models, "loss")
-        if not isinstance(posterior, TaskPosterior):
-            raise MethodError(
-                f"MixtureImprovement needs a TaskPosterior as model of the loss, not {posterior!r}"
-            )
+        posterior = mixture_of(model_named(models, "loss"))
         return BoundMixtureImprovement(posterior, incumbents(posterior, context))
 
 
@@ -458,7 +453,7 @@ class BoundMixtureImprovement(FantasyAverage):
         value, _, _ = log_expected_improvement_and_derivatives(
             means, np.sqrt(variances)[:, :, None], self.incumbent
         )
-        return self._mixed(value)[0]
+        return log_summed(value + self._log_weights)[0]
 
     def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
         means, variances, back = self.model.each_and_pullback(x)
@@ -466,7 +461,7 @@ class BoundMixtureImprovement(FantasyAverage):
         value, by_mean, by_std = log_expected_improvement_and_derivatives(
             means, std, self.incumbent
         )
-        terms, shares = self._mixed(value)
+        terms, shares = log_summed(value + self._log_weights)
 
         def pull(d_terms: Array) -> Array:
             d = d_terms[None] * shares
@@ -475,13 +470,9 @@ class BoundMixtureImprovement(FantasyAverage):
 
         return terms, pull
 
-    def _mixed(self, value: Array) -> tuple[Array, Array]:
-        """log sum_k w_k exp(value_k), and the share of each component in it."""
-        weighted = value + np.log(self.model.weights)[:, None, None]
-        top = weighted.max(axis=0)
-        shares = np.exp(weighted - top)
-        total = shares.sum(axis=0)
-        return top + np.log(total), shares / total
+    @property
+    def _log_weights(self) -> Array:
+        return np.log(self.model.weights)[:, None, None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,10 +75,10 @@ from scrimp.suggesters.suggester import (
     Suggestion,
 )
 from scrimp.suggesters.untried_configs import first_configs, spread_instead
-from scrimp.surrogates.exact_gp import ExactGP, FittedGP
+from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.forecast import ForecastColumn
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate
-from scrimp.surrogates.target_transform import FittedTransformed, Transformed
+from scrimp.surrogates.target_transform import FittedTransformed, Transformed, process_of
 from scrimp.transfer.past import NOTHING, SEARCH, Past, SourceModels, common_rows
 from scrimp.transfer.portfolio import (
     AdaptivePortfolio,
@@ -88,7 +88,7 @@ from scrimp.transfer.portfolio import (
     candidate_rows,
     scaled_predictions,
 )
-from scrimp.transfer.source_model import MIN_VARIANCE, NOISE_PRIOR, normaliser_named
+from scrimp.transfer.source_model import MIN_VARIANCE, NOISE_PRIOR, NORMALISERS
 from scrimp.transfer.source_model import NUMBERS as SOURCE
 from scrimp.transfer.source_study import SourceStudy
 from scrimp.transfer.task_prior import NUMBERS as MIXTURE
@@ -97,6 +97,7 @@ from scrimp.transfer.task_prior import (
     TaskAcquisition,
     TaskBasis,
     TaskPosterior,
+    mixture_of,
     task_posterior,
 )
 from scrimp.transfer.weights import weight_notes
@@ -222,10 +223,9 @@ class TaskPriorSuggester(Suggester):
             return ()
         models = _cold_models(history, lessons.by_model(problem), training, rng, refit=False)
         mixed = _mixtures(lessons.by_model(problem), models)
+        fitted: Mapping[str, FittedSurrogate] = {**models.fitted, **mixed}
         if problem.several:
             fitted = _for_front(models, training, problem, mixed, rng)[0].fitted
-        else:
-            fitted = {**models.fitted, "loss": mixed["loss"][0]}
         return forecast_columns(problem, fitted, encoding.encode(points.configs))
 
     def _note(self, lessons: "Lessons | None") -> Sources:
@@ -267,17 +267,15 @@ class TaskPriorSuggester(Suggester):
             observations = len(models.fitted["loss"].data)
             alone = is_own_turn(len(training.known), bases["loss"], observations)
         mixed = _mixtures(bases, models, alone)
-        exploring, loss, incumbent, fitted = False, None, "mean", models.fitted
+        exploring, loss, incumbent = False, None, "mean"
         if problem.several:
             models, acquisition = _for_front(models, training, problem, mixed, rng)
-            fitted = models.fitted
         else:
-            loss, incumbent = mixed["loss"][0], "mean" if problem.noisy else "observed"
+            loss, incumbent = mixed["loss"], "mean" if problem.noisy else "observed"
             exploring = self._is_stuck(problem, training)
-            acquisition = self._acquisition(lessons, loss, alone, exploring)
-            fitted = {**fitted, "loss": loss}
+            acquisition = self._acquisition(lessons, mixture_of(loss), alone, exploring)
         choice = Choice(
-            weighted(acquisition, fitted, self.cost_exponent),
+            weighted(acquisition, models.fitted, self.cost_exponent),
             models,
             training,
             encoding,
@@ -334,19 +332,20 @@ def _cold_models(
     columns = encoding_of(history.problem.space).columns
     normalise = NORMALISE_FRONT if history.problem.several else NORMALISE
     cold_gp = replace(ExactGP.over(columns), noise=NOISE_PRIOR)
-    cold = dict.fromkeys(bases, Transformed(cold_gp, normaliser_named(normalise).steps))
+    cold = dict.fromkeys(bases, Transformed(cold_gp, NORMALISERS[normalise].steps))
     return fit_models(history, training, columns, ModelSettings(refit=refit), rng, cold)
 
 
 def _mixtures(
     bases: Mapping[str, TaskBasis], models: Models, alone: bool = False
-) -> dict[str, tuple[TaskPosterior, float]]:
+) -> dict[str, FittedSurrogate]:
     """Average past studies and the cold model of each basis; with ``alone``, the cold model only."""
-    mixed = {}
+    mixed: dict[str, FittedSurrogate] = {}
     for name, basis in bases.items():
         target = models.fitted[name]
-        assert isinstance(target, FittedTransformed) and isinstance(target.inner, FittedGP)
-        mixed[name] = task_posterior(basis, target.inner, target.steps, alone=alone)
+        assert isinstance(target, FittedTransformed)
+        posterior = task_posterior(basis, process_of(target), alone=alone)
+        mixed[name] = FittedTransformed(posterior, target.steps)
     return mixed
 
 
@@ -433,16 +432,15 @@ def task_basis(past: Past, encoding: Encoding, seed: int, normalise: str) -> Tas
 
 
 def _noted_weights(
-    bases: Mapping[str, TaskBasis],
-    mixed: Mapping[str, tuple[TaskPosterior, float]],
-    metrics: int,
+    bases: Mapping[str, TaskBasis], mixed: Mapping[str, FittedSurrogate], metrics: int
 ) -> dict[str, float]:
     """Weights of past studies for the record: for each metric, the new study has the probability of
     its cold model, or 1 if its plain model decides, and past studies share the rest by the size of
     their coefficients in the prediction; then the mean over metrics."""
     counted: dict[str, float] = {}
     for name, basis in bases.items():
-        posterior, cold = mixed[name]
+        posterior = mixture_of(mixed[name])
+        cold = posterior.cold_weight
         if metrics > 1 and cold >= NUMBERS.cold_alone:
             cold = 1.0
         sizes = np.abs(posterior.past_coefficients())
@@ -494,17 +492,16 @@ def _for_front(
     models: Models,
     training: Training,
     problem: Problem,
-    mixed: Mapping[str, tuple[TaskPosterior, float]],
+    mixed: Mapping[str, FittedSurrogate],
     rng: np.random.Generator,
 ) -> tuple[Models, Acquisition]:
     """The models of all metrics, with their mixtures, and log EHVI over them. A metric whose cold
     model is more probable than the past gets the model that it would have without a past."""
     encoding = encoding_of(problem.space)
     usual = loss_model(encoding.columns, ModelSettings())
-    fitted: dict[str, FittedSurrogate] = {**models.fitted}
-    for name, (posterior, cold) in mixed.items():
-        fitted[name] = posterior
-        if cold >= NUMBERS.cold_alone:
+    fitted: dict[str, FittedSurrogate] = {**models.fitted, **mixed}
+    for name, model in mixed.items():
+        if mixture_of(model).cold_weight >= NUMBERS.cold_alone:
             metric = loss_names(problem.names).index(name)
             losses = training.y[:, metric]
             known = np.flatnonzero(~training.failed & np.isfinite(losses))

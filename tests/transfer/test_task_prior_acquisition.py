@@ -47,7 +47,7 @@ def _posterior() -> TaskPosterior:
     data = Data(SEEN, (y - y.mean()) / y.std())
     kernel = PAST.shared_kernel(COLUMNS)
     cold = ExactGP.over(COLUMNS).fit(data, np.random.default_rng(0))
-    return task_posterior(TaskBasis(PAST, kernel, kernel, 1.0), cold, ())[0]
+    return task_posterior(TaskBasis(PAST, kernel, kernel, 1.0), cold)
 
 
 def test_both_parts_count_by_shares_of_their_maxima() -> None:

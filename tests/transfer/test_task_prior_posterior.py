@@ -11,6 +11,7 @@ from scrimp.errors import MethodError
 from scrimp.gp.columns import Column
 from scrimp.gp.stationary import Matern52
 from scrimp.surrogates.surrogate import Array, Data, FittedSurrogate
+from scrimp.surrogates.target_transform import FittedTransformed
 from scrimp.testing.acquisitions import AcquisitionBattery, random_posterior
 from scrimp.transfer import task_prior
 from scrimp.transfer.past import SourceModels
@@ -156,19 +157,12 @@ def test_many_candidates_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
     assert parts[0] == pytest.approx(whole[0]) and parts[1] == pytest.approx(whole[1], abs=1e-9)
 
 
-def test_units() -> None:
-    y = np.array([3.0, 5.0, 9.0])
-    model = TaskPosterior(
-        MODEL.basis,
-        MODEL.components,
-        MODEL.scales,
-        MODEL.weights,
-        MODEL.data,
-        (LogRegret().learn(y),),
-    )
-    inside = model.model_units(Data(X[:3], y, np.full(3, 0.01)))
-    assert model.target_units(np.asarray(inside.y)) == pytest.approx(y)
-    assert inside.noise == pytest.approx(0.01 * LogRegret().learn(y).slope(y) ** 2)
+def test_the_transform_of_the_targets_does_not_change_the_improvement() -> None:
+    context = Context(MODEL.data.x, incumbent="observed")
+    transformed = FittedTransformed(MODEL, (LogRegret().learn(np.array([3.0, 5.0, 9.0])),))
+    bound = (MixtureImprovement().bind({"loss": model}, context) for model in (MODEL, transformed))
+    plain, other = (score(X) for score in bound)
+    assert plain == pytest.approx(other)
 
 
 def test_other_models_are_refused() -> None:

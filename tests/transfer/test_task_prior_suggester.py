@@ -111,9 +111,9 @@ def test_evidence_decides_between_the_past_and_the_new_study() -> None:
     rows = rng.permutation(80)[:20]
     x = POOL.units[rows]
     related = np.array([loss(POOL.configs[row], 0.1) for row in rows])
-    _, explained = task_posterior(basis, _cold(related, x), ())
+    explained = task_posterior(basis, _cold(related, x)).cold_weight
     unrelated = np.sin(9 * x[:, 0]) * np.cos(7 * x[:, 1])
-    _, alone = task_posterior(basis, _cold(unrelated, x), ())
+    alone = task_posterior(basis, _cold(unrelated, x)).cold_weight
     assert explained < 0.05 < alone
 
 
@@ -121,17 +121,17 @@ def test_the_cold_process_joins_when_there_is_something_to_fit() -> None:
     _, basis = learned_from(GOOD)
     x = POOL.units[: MIXTURE.cold_from]
     y = np.array([loss(config) for config in POOL.configs[: MIXTURE.cold_from]])
-    few, none = task_posterior(basis, _cold(y[:-1], x[:-1]), ())
-    assert none == 0.0 and all(component.parts[3] == 0.0 for component in few.components)
-    some, _ = task_posterior(basis, _cold(y, x), ())
+    few = task_posterior(basis, _cold(y[:-1], x[:-1]))
+    assert few.cold_weight == 0.0 and all(component.parts[3] == 0.0 for component in few.components)
+    some = task_posterior(basis, _cold(y, x))
     assert some.weights.sum() == pytest.approx(1.0) and (some.scales > 0).all()
 
 
 def test_the_acquisition_adds_a_little_of_what_past_models_predict() -> None:
     lessons, basis = learned_from(GOOD)
     x, others = POOL.units[:10], POOL.units[10:]
-    posterior, _ = task_posterior(
-        basis, _cold(np.array([loss(config) for config in POOL.configs[:10]]), x), ()
+    posterior = task_posterior(
+        basis, _cold(np.array([loss(config) for config in POOL.configs[:10]]), x)
     )
     models, context = {"loss": posterior}, Context(x)
     improvement = np.exp(MixtureImprovement().bind(models, context)(others))
