@@ -41,23 +41,12 @@ class Condition:
 
 @dataclass(frozen=True, eq=False)
 class Domain:
-    """The legal rows. A column with several conditions needs all of them; with a ``pool`` (m, d) only
-    its rows are legal."""
+    """The legal rows. A column with several conditions needs all of them; conditions on a column come
+    before those on its children. With a ``pool`` (m, d) only its rows are legal."""
 
     columns: tuple[Column, ...]
     conditions: tuple[Condition, ...] = ()
     pool: Array | None = None
-
-    def __post_init__(self) -> None:
-        for c in self.conditions:
-            if not (0 <= c.column < self.dimension and 0 <= c.parent < self.dimension):
-                raise SpaceError(f"{c}: columns run from 0 to {self.dimension - 1}")
-        self._ordered_conditions  # noqa: B018  (raises on a cycle)
-        if self.pool is not None and (self.pool.ndim != 2 or self.pool.shape[1] != self.dimension):
-            raise SpaceError(
-                f"pool of shape {self.pool.shape}: must be (m, {self.dimension}), one column per"
-                " dimension"
-            )
 
     @property
     def dimension(self) -> int:
@@ -74,24 +63,10 @@ class Domain:
         """The columns that switch others on and off."""
         return frozenset(c.parent for c in self.conditions)
 
-    @cached_property
-    def _ordered_conditions(self) -> tuple[Condition, ...]:
-        """The conditions, sorted so that those on a parent come before those on its children."""
-        left, ordered = list(self.conditions), []
-        while left:
-            ready = [c for c in left if all(other.column != c.parent for other in left)]
-            if not ready:
-                raise SpaceError(
-                    f"conditions {left} form a cycle: a column cannot depend on itself"
-                )
-            ordered += ready
-            left = [c for c in left if c not in ready]
-        return tuple(ordered)
-
     def active(self, x: Array) -> Mask:
         """True for the active columns of x (m, d), (m, d)."""
         on = np.ones(x.shape, dtype=bool)
-        for c in self._ordered_conditions:
+        for c in self.conditions:
             on[:, c.column] &= on[:, c.parent] & np.isclose(
                 x[:, c.parent, None], c.values, rtol=0.0, atol=ROW_TOLERANCE
             ).any(1)
@@ -122,7 +97,7 @@ class Domain:
     def snap(self, x: Array) -> Array:
         """Return the legal rows nearest to x (m, d), column by column, or the nearest rows of the pool."""
         if self.pool is not None:
-            return self.pool[_nearest(x, self.pool)]
+            return self.pool[nearest_rows(x, self.pool)]
         x = np.clip(x, 0.0, 1.0)
         for j, column in enumerate(self.columns):
             if column.values is not None:
@@ -211,7 +186,7 @@ class Domain:
         return x
 
 
-def _nearest(x: Array, pool: Array) -> NDArray[np.intp]:
+def nearest_rows(x: Array, pool: Array) -> NDArray[np.intp]:
     """Index of the first of the rows of ``pool`` (C, d) nearest to each row of x (m, d).
 
     A matrix product finds those that are nearest up to rounding; their exact distances are then

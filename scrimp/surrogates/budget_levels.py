@@ -138,9 +138,15 @@ def pairwise_loss(draws: Array, targets: Array) -> Array:
     >>> pairwise_loss(np.array([[0.1, 0.3, 0.2]]), np.array([1.0, 2.0, 3.0])).round(3).tolist()
     [0.333]
     """
+    pairs = len(targets) * (len(targets) - 1) / 2
+    return discordant_pairs(draws, targets) / pairs
+
+
+def discordant_pairs(draws: Array, targets: Array) -> Array:
+    """Return the number of pairs that each draw (s, n) orders differently from the targets (n,), (s,)."""
     low, high = np.triu_indices(len(targets), 1)
     differs = (draws[:, low] < draws[:, high]) != (targets[low] < targets[high])
-    return np.asarray(differs.mean(axis=1), dtype=np.float64)
+    return np.asarray(differs.sum(axis=1), dtype=np.float64)
 
 
 def ranking_losses(

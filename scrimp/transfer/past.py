@@ -4,8 +4,8 @@
     sources = past.models("z-score")                    # SourceModels
     sources.means(x)                                    # (m, M), each row computed once
 
-Every candidate of a decision needs the means of M models. Two ways make that fast in a continuous
-space, where candidates are not known beforehand:
+Every candidate of a decision needs the means of M models. In a continuous space, where candidates
+are not known beforehand, there are two fast ways:
 
 *Stacked* (exact). The mean of model i is a sum over the rows that its study tried, with its own
 length-scales l and weights a:
@@ -46,6 +46,7 @@ from scrimp.json_values import JsonObject
 from scrimp.suggesters.suggester import PastKnowledge
 from scrimp.surrogates.surrogate import Array, Data
 from scrimp.transfer.source_model import (
+    NORMALISERS,
     USUAL_KERNEL,
     Normaliser,
     RowCache,
@@ -53,7 +54,6 @@ from scrimp.transfer.source_model import (
     SourceModel,
     SourceView,
     Units,
-    normaliser_named,
 )
 from scrimp.transfer.source_study import SourceStudy
 
@@ -463,7 +463,7 @@ class Past(PastKnowledge):
         share the fit to z-scores."""
         if self.metrics > 1:
             return self.each_metric[0].models(normalise, kernel)
-        steps = "z-score" if normaliser_named(normalise).kind != "own" else normalise
+        steps = "z-score" if NORMALISERS[normalise].kind != "own" else normalise
         name = f"{steps}{'' if kernel == USUAL_KERNEL else '-' + kernel}"
         if name not in self._models and self.parent is not None:
             mine = {study.name for study in self.studies}
@@ -480,7 +480,7 @@ class Past(PastKnowledge):
 
     def _model(self, study: SourceStudy, fit: SourceFit, normalise: str, name: str) -> SourceModel:
         """Restore the model from its kept fit; fit it if there is none, or from another version."""
-        steps, key = normaliser_named(normalise).steps, f"{study.digest}-{name}"
+        steps, key = NORMALISERS[normalise].steps, f"{study.digest}-{name}"
         known = self.kept.get(key)
         if known is not None:
             with suppress(ScrimpError, KeyError, TypeError, ValueError):

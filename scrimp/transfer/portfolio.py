@@ -37,7 +37,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.acquisition.domain import Domain, contains_rows
+from scrimp.acquisition.domain import Domain, contains_rows, nearest_rows
 from scrimp.acquisition.improvement import log_expected_improvement
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import Training
@@ -45,10 +45,10 @@ from scrimp.fronts.dominance import non_dominated
 from scrimp.fronts.hypervolume import hypervolume, open_boxes
 from scrimp.gp.kernel import Kernel
 from scrimp.json_values import Config
+from scrimp.surrogates.budget_levels import discordant_pairs
 from scrimp.surrogates.surrogate import Array
 from scrimp.transfer.past import Past, SourceModels
 from scrimp.transfer.source_study import SourceStudy
-from scrimp.transfer.weights import ordering_errors
 
 Mask = NDArray[np.bool_]
 
@@ -132,7 +132,7 @@ def agreement_weights(predicted: Array, losses: Array, rate: float = NUMBERS.rat
     """Weights (M,) of past studies by their predictions (n, M) for results with losses (n,)."""
     if len(losses) < 2:
         return np.full(predicted.shape[1], 1.0 / predicted.shape[1])
-    return _error_weights(ordering_errors(predicted, losses), len(losses), rate)
+    return _error_weights(discordant_pairs(predicted.T, losses), len(losses), rate)
 
 
 def _error_weights(wrong: Array, count: int, rate: float) -> Array:
@@ -203,7 +203,7 @@ class AdaptivePortfolio:
         studies order the results no better than chance."""
         if count <= 0:
             return []
-        predicted = self.scaled[nearest_candidates(self.rows, training.x)]
+        predicted = self.scaled[nearest_rows(training.x, self.rows)]
         told = ~training.failed
         judged = bool(self.doubt) and int(told.sum()) >= NUMBERS.min_results_to_judge
         if judged and _discordant_share(predicted[told], training.y[told, 0]) > NUMBERS.chance:
@@ -238,11 +238,6 @@ def _one_by_one(gains: Callable[[Mask], Array], taken: Mask, count: int) -> list
         found.append(chosen)
         taken[chosen] = True
     return found
-
-
-def nearest_candidates(rows: Array, x: Array) -> NDArray[np.intp]:
-    """For each of x (n, d) the nearest of the candidates ``rows`` (C, d)."""
-    return np.array([np.argmin(((rows - row) ** 2).sum(axis=1)) for row in x], dtype=np.intp)
 
 
 def _discordant_share(predicted: Array, losses: Array) -> float:
@@ -296,7 +291,7 @@ class FrontPortfolio:
         if count <= 0:
             return []
         whole = np.isfinite(training.y).all(axis=1) & ~training.failed
-        seen = nearest_candidates(self.rows, training.x[whole])
+        seen = nearest_rows(training.x[whole], self.rows)
         weights = self.agreement(seen, training.y[whole])
         taken = contains_rows(self.rows, training.known)
         return self.next(taken, weights, count)
@@ -322,7 +317,7 @@ class FrontPortfolio:
         wrong = np.zeros(len(self.names))
         for place, (metrics, scaled) in enumerate(zip(self.metrics, self.scaled, strict=True)):
             each = [
-                ordering_errors(scaled[seen, column][:, None], losses[:, metric])[0]
+                discordant_pairs(scaled[seen, column][None], losses[:, metric])[0]
                 for column, metric in enumerate(metrics)
             ]
             wrong[place] = np.mean(each)

@@ -2,9 +2,9 @@
 
 A Gaussian process over the columns that the past study shares with the new space; along other
 columns it is constant. Hyperparameters are fitted to at most 120 observations, the mean uses at
-most 1000 and the variance at most 200, which overestimates it, since data only ever reduce a
-variance. The prior mean is zero, the average of the study, which is what the model predicts far from
-everything that the study tried.
+most 1000, and the variance at most 200; fewer observations can only make it larger. The prior mean
+is zero, the average of the study, which is what the model predicts far from everything that the
+study tried.
 
 Losses of different studies are compared in the units of a normaliser:
 
@@ -32,7 +32,6 @@ from functools import cached_property
 
 import numpy as np
 
-from scrimp.errors import MethodError
 from scrimp.gp.columns import Column
 from scrimp.gp.hyperparameters import Hyperparameter, LogNormal
 from scrimp.gp.marginal_likelihood import SearchSettings
@@ -175,13 +174,6 @@ NORMALISERS: Mapping[str, Normaliser] = {
     "copula": Normaliser((GaussianCopula(),)),
     "log-regret": Normaliser((LogRegret(), Standardise())),
 }
-
-
-def normaliser_named(name: str) -> Normaliser:
-    """Return the normaliser of that name; `MethodError` lists them for an unknown one."""
-    if name not in NORMALISERS:
-        raise MethodError(f"normalise is {name!r}; choose one of {', '.join(NORMALISERS)}")
-    return NORMALISERS[name]
 
 
 # --- answers by row -------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ from scrimp.transfer.combinations import (
 )
 from scrimp.transfer.past import NOTHING, SEARCH, Past, SourceModels, common_rows
 from scrimp.transfer.portfolio import candidate_rows, portfolio_configs
-from scrimp.transfer.source_model import NORMALISERS, USUAL_KERNEL, normaliser_named
+from scrimp.transfer.source_model import NORMALISERS, USUAL_KERNEL
 from scrimp.transfer.weights import THIS_STUDY, WeightRule, weight_notes, with_min_weight
 
 VARIANCES = {"tst": ("tst",), "rgpe": ("rgpe", "poe", "tst"), "poe": ("gpoe", "poe", "rbcm")}
@@ -228,7 +228,7 @@ class TransferSuggester(Suggester):
         self, history: History, training: Training, rng: np.random.Generator, *, refit: bool
     ) -> tuple[Models, SourceModels]:
         """Fit the models of the new study, and bring those of past studies to the same units."""
-        encoding, normaliser = encoding_of(history.problem.space), normaliser_named(self.normalise)
+        encoding, normaliser = encoding_of(history.problem.space), NORMALISERS[self.normalise]
         loss = Transformed(ExactGP.over(encoding.columns, self.kernel), normaliser.steps)
         settings = ModelSettings(refit_share=self.refit_share, refit=refit)
         models = fit_models(history, training, encoding.columns, settings, rng, loss)

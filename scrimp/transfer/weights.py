@@ -37,12 +37,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scrimp.plugins.settings import above, at_least, check_settings, choices, setting
+from scrimp.surrogates.budget_levels import pairwise_loss
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 from scrimp.surrogates.target_transform import process_of
 from scrimp.transfer.past import SourceModels
 
 MIN_OBSERVATIONS_TO_RANK = 3
-"""Below it ranking losses say nothing, and weights are equal (Feurer et al., 2022)."""
+"""With fewer observations ranking losses mean little, and weights are equal (Feurer et al., 2022)."""
 
 WITH_RANKING = ("weights", ("ranking",))
 """Weights that come from ranking losses."""
@@ -125,16 +126,16 @@ class WeightRule:
         x, y = target.data.x, target.data.y
         left_out = process_of(target).leave_one_out()
         if self.draws == "bootstrap":
-            own = leave_one_out_discordance(left_out.mean[:, 0], y)
-            wrong = np.concatenate([discordance(sources.means(x), y), own[None]])
+            own = discordance(left_out.mean[:, 0], y, against=y)
+            wrong = np.concatenate([discordance(sources.means(x).T, y), own[None]])
             return bootstrap_losses(wrong, self.samples, rng)
         assert left_out.variance is not None
-        drawn = np.stack([model.samples(x, self.samples, rng) for model in sources.models])
+        drawn = [model.samples(x, self.samples, rng) for model in sources.models]
         noise = rng.standard_normal((self.samples, len(y)))
         own_draws = left_out.mean[:, 0] + noise * np.sqrt(left_out.variance)
-        truth = y[:, None] < y[None, :]
-        own_losses = ((own_draws[:, :, None] < y) ^ truth).sum(axis=(1, 2)).astype(float)
-        return np.vstack([sampled_losses(drawn, y), own_losses])
+        each = [discordance(draws, y) for draws in drawn]
+        each.append(discordance(own_draws, y, against=y))
+        return np.array([wrong.sum(axis=(1, 2)) for wrong in each], dtype=float)
 
     def _kept(
         self, losses: Array, count: int, rng: np.random.Generator
@@ -184,33 +185,24 @@ def feature_distances(past: Array, present: Array, scaled: bool = True) -> Array
 
 def rank_distances(predictions: Array, losses: Array) -> Array:
     """The share of discordant pairs (M,), of n (n - 1) / 2; zeros while there are no pairs."""
-    count = len(losses)
-    if count < 2:
+    if len(losses) < 2:
         return np.zeros(predictions.shape[1])
-    return 2.0 / (count * (count - 1)) * ordering_errors(predictions, losses)
+    return pairwise_loss(predictions.T, losses)
 
 
 # --- ranking losses -------------------------------------------------------------------------------
 
 
-def discordance(predictions: Array, losses: Array) -> Array:
-    """1 for each ordered pair (j, k) that a model gets wrong: (M, n, n) for predictions (n, M)."""
-    truth = losses[:, None] < losses[None, :]
-    guesses = predictions.T
-    return np.asarray((guesses[:, :, None] < guesses[:, None, :]) ^ truth, dtype=float)
+def discordance(
+    predictions: Array, losses: Array, against: Array | None = None
+) -> NDArray[np.bool_]:
+    """True for each ordered pair (j, k) that predictions (..., n) get wrong, (..., n, n).
 
-
-def leave_one_out_discordance(left_out: Array, losses: Array) -> Array:
-    """Like `discordance`, for the model of the new study (n, n): row j compares the prediction
-    without j (n,) with the losses themselves."""
-    return np.asarray((left_out[:, None] < losses) ^ (losses[:, None] < losses), dtype=float)
-
-
-def ordering_errors(predictions: Array, losses: Array) -> Array:
-    """The number of discordant pairs j < k of each model (M,)."""
-    wrong = discordance(predictions, losses)
-    upper = np.triu(np.ones(wrong.shape[1:]), 1)
-    return np.asarray((wrong * upper).sum(axis=(1, 2)))
+    ``against``: compares the prediction of j with this value of k instead. Leave-one-out means are
+    compared with the losses (n,) themselves, because the prediction without j knows that of k.
+    """
+    others = predictions[..., None, :] if against is None else against
+    return np.asarray((predictions[..., :, None] < others) ^ (losses[:, None] < losses))
 
 
 def bootstrap_losses(wrong: Array, draws: int, rng: np.random.Generator) -> Array:
@@ -222,14 +214,6 @@ def bootstrap_losses(wrong: Array, draws: int, rng: np.random.Generator) -> Arra
     count = wrong.shape[1]
     taken = rng.multinomial(count, np.full(count, 1.0 / count), size=draws).astype(float)  # (S, n)
     return np.asarray(np.einsum("ksn,sn->ks", taken @ wrong, taken))
-
-
-def sampled_losses(samples: Array, losses: Array) -> Array:
-    """Ranking losses (K, S) of joint draws (K, S, n) of each model at evaluated configurations."""
-    truth = losses[:, None] < losses[None, :]
-    return np.stack(
-        [((each[:, :, None] < each[:, None, :]) ^ truth).sum(axis=(1, 2)) for each in samples]
-    ).astype(float)
 
 
 def best_shares(

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from scrimp.errors import MethodError
 from scrimp.gp.columns import Column
 from scrimp.surrogates.exact_gp import ExactGP
 from scrimp.surrogates.surrogate import Array, Data
@@ -20,7 +19,6 @@ from scrimp.transfer.source_model import (
     SourceFit,
     SourceNumbers,
     SourceView,
-    normaliser_named,
 )
 from scrimp.transfer.source_study import SourceStudy, source_study
 
@@ -82,14 +80,6 @@ def test_constant_losses_become_zeros() -> None:
 
 def test_copula_gives_normal_scores() -> None:
     assert _modelled("copula") == pytest.approx([-1.1503, -0.3186, 0.3186, 1.1503], abs=1e-4)
-
-
-def test_unknown_names_are_refused() -> None:
-    with pytest.raises(
-        MethodError,
-        match="normalise is 'rank'; choose one of none, z-score, min-max, copula, log-regret",
-    ):
-        normaliser_named("rank")
 
 
 class TestLogRegret(TargetStepBattery):
