@@ -4,8 +4,8 @@ A kernel is a frozen value that holds its own parameters. Besides covariances it
 functions that take the derivative of a scalar with respect to K and return its derivative with
 respect to the parameters or the inputs. Sums and products compose the pullbacks of their parts.
 
-The meaning of the columns of x (budget, task, configuration id) is left to the kernel; `OnColumns`
-restricts a kernel to some columns; `Mapped` is one of any map of the inputs. Parameters are natural
+The meaning of the columns of x (budget, task, configuration id) is left to the kernel. `OnColumns`
+applies a kernel to some columns, `Mapped` to any map of the inputs. Parameters are natural
 values here; a fit reads encodings, bounds and densities from ``parameters``.
 
     kernel = OnColumns(Scaled(Matern52(columns[:4])), (0, 1, 2, 3)) * OnColumns(RBF(columns[4:]), (4,))

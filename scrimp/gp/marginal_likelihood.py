@@ -38,8 +38,8 @@ class PartialFitNumbers:
     All were measured on the time and the result of first decisions (benchmarks/speed/first_decision.py).
     ``whole_up_to``: observations up to which a fit sees all of them from the start. ``first_part``:
     observations in the first part, at most. ``growth``: of the part from search to search.
-    ``part_tolerance``: a step in the first part that gains less nats is the last. ``gain``: a step
-    with all data that gains less nats per observation is the last. ``parameters``: up to this
+    ``part_tolerance``: a search in the first part ends with a step that gains fewer nats. ``gain``:
+    one with all data ends with a step that gains fewer nats per observation. ``parameters``: up to this
     number each parameter is rescaled by itself; above it, directions of equal curvature are used.
     """
 
@@ -118,7 +118,7 @@ class NoisyPosterior(LogPosterior):
 
 @dataclass(frozen=True, eq=False)
 class HyperparameterPosterior(NoisyPosterior):
-    """That of any prior, at the cost of n^3. ``known_noise``: variances (n,) of the observations,
+    """The posterior under any prior, at a cost of n^3. ``known_noise``: variances (n,) of the observations,
     added to the learned one."""
 
     known_noise: Array | float = 0.0
@@ -173,8 +173,8 @@ class SearchSettings:
     """Effort of a search for the best hyperparameters.
 
     ``random_starts``: draws from the densities, beside the recorded start and the modes of the
-    densities. ``iterations``: of L-BFGS-B per start. ``tolerance``: a step that gains less than
-    this many nats is the last. ``race_rows``: with more observations than this, the starts are
+    densities. ``iterations``: of L-BFGS-B per start. ``tolerance``: a search ends with a step that
+    gains fewer nats. ``race_rows``: with more observations than this, the starts are
     compared on that many of them, and only the winner is fitted to all.
     """
 

@@ -134,7 +134,7 @@ class DyHPO(Policy):
         new = draw_fresh(race.known, wanted, rng) if adding else []
         if not new and not race.paused:
             return Decision(wait_or_finish(history, "nothing is left to start or to resume"))
-        # all of the space was tried, and nothing was reported yet
+        # The whole space was tried, and nothing was reported yet.
         if not anything_reported(history):
             return Decision(race.action(0, new))
         return self._winner(race, new, rng)

@@ -10,8 +10,8 @@ in the unit cube (rand/1/bin):
 The parents come from the best of the rung below; in a first rung from the population at its level;
 from all populations where these are fewer than three. The population at a level has one place per
 slot. The target is the holder of the child's own place, and the child takes it over when it is at
-least as good. Children that were tried already are made again; of a list, the nearest untried row is
-taken.
+least as good. A child that was tried already is replaced by another one; in a list of configurations,
+by its nearest untried row.
 
 Awad, Mallik and Hutter, "DEHB: evolutionary Hyperband for scalable, robust and efficient
 hyperparameter optimization", 2021. Storn and Price, "Differential evolution", 1997.

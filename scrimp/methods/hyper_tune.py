@@ -113,8 +113,8 @@ class HyperTune(Policy):
         return self.search.forecast(history, replace(points, levels=levels), rng)
 
     def decide(self, history: History, rng: np.random.Generator) -> Decision:
-        """Promote the best paused trial within the cutoff, else start a new one where and how the
-        weights say."""
+        """Promote the best paused trial within the cutoff, or start a new one in a bracket and with a
+        configuration chosen by the weights."""
         other = self._without_start(history)
         if other is not None:
             return other

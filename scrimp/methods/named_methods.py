@@ -246,7 +246,7 @@ def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -
     if past is None:
         return policy
     policy = policy.informed_by(past)
-    # studies of several metrics start with past fronts, in their queue
+    # Studies of several metrics start with past fronts, in their queue.
     if policy.learns or problem.several:
         return policy
     return _warm_started(policy, problem, past)
@@ -307,7 +307,7 @@ def _gathered(
     same = settings.get("acquisition") == presets.get("acquisition")
     preset, more = (part.get(ACQUISITION_SETTINGS, {}) for part in (presets, given))
     if not isinstance(more, Mapping) or not isinstance(preset, Mapping):
-        # the check of the field says what is wrong
+        # The check of the field says what is wrong.
         return settings
     merged = {**(preset if same else {}), **more, **own}
     if merged or ACQUISITION_SETTINGS in settings:
@@ -534,7 +534,7 @@ _BELONGS = {
 
 _BRACKETED = re.compile(r"(asha|hyperband|bohb|mobster|hypertune)([1-9]\d?)([a-z]*)")
 
-_BUDGET = "the budget of the study says it: scrimp.Budget('epoch', minimum, maximum)"
+_BUDGET = "it is part of the study's budget: scrimp.Budget('epoch', minimum, maximum)"
 _ANSWERS = {
     "allow_duplicates": "configurations repeat only in a study with noisy=True",
     "boxcox_transform": "methods without a budget have transform='power'",
@@ -565,14 +565,14 @@ _ANSWERS = {
     "random_seed": "create_study takes it: seed=0",
     "resource_attr": f"it is the name; {_BUDGET}",
     "rung_levels": (
-        "the budget and 'reduction' or 'increment' say it; levels of one's own cannot be listed"
+        "rungs follow from the budget and 'reduction' or 'increment'; they cannot be listed"
     ),
     "rung_system_per_bracket": (
         "brackets share one set of rungs here; with bracket_rule='in-turn' each has its own"
     ),
     "search_options": "write its entries as settings of the method itself",
     "searcher": (
-        "the name of the method says it: asha (random), bohb (kde), mobster-joint (bayesopt)"
+        "it is part of the name of the method: asha (random), bohb (kde), mobster-joint (bayesopt)"
     ),
     "time_attr": f"it is the name; {_BUDGET}",
     "top_n_percent": "it is called 'share' here, from 0 to 1: 15 percent are share=0.15",

@@ -10,8 +10,8 @@ a sum type with reasons, never a boolean or a string:
         case Resume(trial, budget): ...
         case Wait() | Finish(): ...
 
-`WarmStarted` starts with configurations that past studies recommend. Any method learns this much from
-them: at the budgets and with the tags that it gives out itself, and its models then rest on them.
+`WarmStarted` starts any method with configurations that past studies recommend, at the budgets and
+with the tags that the method itself gives out; its models then learn from these trials.
 """
 
 from abc import ABC, abstractmethod

@@ -33,7 +33,6 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.errors import StudyError
 from scrimp.json_values import JsonObject
 from scrimp.surrogates.budget_levels import nearest_level
 from scrimp.surrogates.exact_gp import check_finite, joined, joint_draws
@@ -175,8 +174,6 @@ class LevelForests(Surrogate):
         return self.restore(data, {"trees_from": int(rng.integers(2**31))})
 
     def restore(self, data: Data, state: JsonObject) -> "FittedLevelForests":
-        if not isinstance(state.get("trees_from"), int):
-            raise StudyError("the recorded fit is of another model: fit again")
         check_finite(data)
         return FittedLevelForests(
             self.levels, data, {"trees_from": value_at(state, "trees_from", int)}

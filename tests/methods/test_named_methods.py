@@ -69,7 +69,7 @@ def test_json_round_trip() -> None:
         ("random:kernel=rbf-ard", "no setting 'kernel'"),
         ("gp:initail=3", "did you mean 'initial'"),
         ("gp:initial=soon", "'initial'"),
-        ("tpe:grace_period=3", "minimum; the budget of the study says it"),
+        ("tpe:grace_period=3", "minimum; it is part of the study's budget"),
         ("tpe:top_n_percent=15", "share=0.15"),
         (
             "asha:reduction_factor=4,reduction=3",

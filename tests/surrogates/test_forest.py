@@ -87,5 +87,5 @@ def test_variance_is_that_of_trees_and_of_their_leaves():
 
 
 def test_a_record_of_another_model_is_refused():
-    with pytest.raises(StudyError, match="another model"):
+    with pytest.raises(StudyError, match="does not fit"):
         LevelForests((1.0,)).restore(observed(), {"parameters": {}})
