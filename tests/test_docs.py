@@ -19,6 +19,8 @@ from typer.testing import CliRunner
 import scrimp
 from scrimp.cli.main import app
 from scrimp.formats.study_file import read_study_file
+from scrimp.gp.budget_priors import RESOURCE_KERNELS
+from scrimp.methods.own_methods import OWN
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -229,6 +231,19 @@ def test_the_readme_is_short_and_names_every_door() -> None:
     assert text.count("\n") <= 90, "cut the README: details belong into docs/"
     for door in ("scrimp dashboard", "scrimp serve", "scrimp mcp", "study.advise", "scrimp import"):
         assert door in text, door
+
+
+def test_every_method_and_resource_kernel_is_described() -> None:
+    docs = ROOT / "docs"
+    usual = (docs / "methods.md").read_text(encoding="utf-8").split("## Where we depart")[0]
+    others = [docs / page for page in ("multi-fidelity.md", "transfer.md")]
+    text = usual + "".join(page.read_text(encoding="utf-8") for page in others)
+    missing = [name for name in OWN if not re.search(f"`{name}[`:]", text)]
+    assert not missing, f"{missing}: add a row to methods.md, multi-fidelity.md or transfer.md"
+    kernels = (docs / "curve-models.md").read_text(encoding="utf-8")
+    kernels = kernels.split("## Resource kernels")[1].split("\n\n`exp-decay-sum` adds")[0]
+    missing = [name for name in RESOURCE_KERNELS if f"`{name}`" not in kernels]
+    assert not missing, f"{missing}: add the formula to 'Resource kernels' of curve-models.md"
 
 
 PICTURES = runpy.run_path(str(ROOT / "docs" / "pictures.py"))["PICTURES"]
