@@ -74,7 +74,7 @@ class LogPosterior(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """n."""
+        """The number of observations n."""
 
     @abstractmethod
     def part(self, size: int) -> "LogPosterior":

@@ -325,7 +325,7 @@ class FittedIndependentGPs(RecordedSurrogate):
 
     @property
     def fantasies(self) -> int:
-        """F."""
+        """The number of fantasies F."""
         return as_columns(self.observed.y).shape[1] if len(self.observed) else 1
 
     def prior(self, level: int) -> MeanAndKernel:

@@ -107,7 +107,7 @@ class CommonMeans:
     weights: Array
 
     def __call__(self, x: Array) -> Array:
-        """(m, M)"""
+        """Return the means (m, M) at rows x (m, d)."""
         return np.asarray(self.kernel(x, self.points) @ self.weights)
 
     def only(self, used: Sequence[int]) -> "CommonMeans":
@@ -162,7 +162,7 @@ class StackedMeans:
     starts: NDArray[np.intp]
 
     def __call__(self, x: Array) -> Array:
-        """(m, M)"""
+        """Return the means (m, M) at rows x (m, d)."""
         step = max(1, NUMBERS.max_block // len(self.weights))
         blocks = [self._means(x[row : row + step]) for row in range(0, len(x), step)]
         return np.concatenate(blocks) if blocks else np.zeros((0, len(self.starts)))
@@ -289,7 +289,7 @@ class SourceModels:
         return np.array([unit.scale for unit in self.units or [Units()] * len(self.models)])
 
     def means(self, x: Array) -> Array:
-        """(m, M)"""
+        """Return the means (m, M) at rows x (m, d), each computed once."""
         if not self._memory:
             self._memory.append(RowCache(self._means))
         own = self._memory[0](x)

@@ -311,11 +311,11 @@ class SourceModel:
         return x[:, list(self.study.columns)]
 
     def mean(self, x: Array) -> Array:
-        """(m,)"""
+        """Return the means (m,) at rows x (m, d)."""
         return self._mean(x)[:, 0]
 
     def variance(self, x: Array) -> Array:
-        """(m,)"""
+        """Return the variances (m,) at rows x (m, d)."""
         return self._variance(x)[:, 0]
 
     def mean_and_pullback(self, x: Array) -> tuple[Array, Callable[[Array], Array]]:
@@ -334,7 +334,7 @@ class SourceModel:
         return cross @ self.whole.alpha[:, 0], pull
 
     def samples(self, x: Array, count: int, rng: np.random.Generator) -> Array:
-        """Joint draws (count, m)."""
+        """Draw the function jointly at rows x (m, d), as (count, m)."""
         return self.small.sample(self._own(x), count, rng)
 
     @property
@@ -346,7 +346,8 @@ class SourceModel:
 
     @property
     def log_length_scales(self) -> Array:
-        """(d,) over all columns of the new space; NaN for columns that the study lacks."""
+        """Logarithms of the length-scales along all columns of the new space (d,); NaN where the study
+        has none."""
         prior = self.whole.prior
         assert isinstance(prior, MeanAndKernel)
         scales = np.full(self.study.dimension, math.nan)

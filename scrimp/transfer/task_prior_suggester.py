@@ -530,7 +530,7 @@ def _first_metric(study: SourceStudy) -> int:
 
 
 def _front_first(study: SourceStudy, front_only: bool = False) -> Array:
-    """Configurations (k, d) of a past study, its front first and of that the ends. Metrics that were
+    """Configurations (k, d) of a past study, its front first, beginning with its ends. Metrics that were
     reported for other trials than its first one do not count."""
     known = ~np.isnan(study.losses)
     first = known[:, _first_metric(study)]

@@ -122,7 +122,7 @@ class WeightRule:
     def _ranking_losses(
         self, target: FittedSurrogate, sources: SourceModels, rng: np.random.Generator
     ) -> Array:
-        """(M + 1, samples)"""
+        """Return the ranking losses (M + 1, samples) of all models, the new study's last."""
         x, y = target.data.x, target.data.y
         left_out = process_of(target).leave_one_out()
         if self.draws == "bootstrap":
