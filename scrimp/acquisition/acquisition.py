@@ -6,8 +6,8 @@ incumbent, one per fantasy and per posterior sample of the hyperparameters, and 
 both. Larger is better. A bound acquisition is deterministic.
 
 Every acquisition is built by the same call, ``bind(models, context)``. ``models`` maps names to
-fitted surrogates: "loss" always; a wrapper may need more ("cost", "constraint:memory_gb"). A model
-whose posterior has no variance gives means only. Acquisitions compose by wrapping:
+fitted surrogates: "loss" always; a wrapper may need more ("cost", "constraint:memory_gb").
+Acquisitions compose by wrapping:
 ``CostAware(LogExpectedImprovement())`` is an acquisition like any other.
 
 *Evaluations under way* are averaged over, so that parallel workers do not repeat each other:
@@ -353,36 +353,42 @@ class BoundMeanStd(FantasyAverage):
     model: FittedSurrogate
     incumbent: Array
 
+    def __post_init__(self) -> None:
+        if self.acquisition.uses_std:
+            check_variances(self.model)
+
     @property
     def logarithmic(self) -> bool:
         return self.acquisition.logarithmic
 
     def terms(self, x: Array) -> Array:
         posterior = self.model.posterior(x)
-        std, _ = standard_deviations(posterior, self.acquisition.uses_std)
+        std, _ = standard_deviations(posterior)
         return self.acquisition.alpha(posterior.mean, std, self.incumbent)
 
     def terms_and_pullback(self, x: Array) -> tuple[Array, TermsPullback]:
         posterior, back = self.model.posterior_and_pullback(x)
-        std, by_variance = standard_deviations(posterior, self.acquisition.uses_std)
+        std, by_variance = standard_deviations(posterior)
         formula = self.acquisition.alpha_and_derivatives(posterior.mean, std, self.incumbent)
         alpha, d_mean, d_std = formula
         d_variance = d_std * by_variance
         return alpha, lambda d: back(d * d_mean, (d * d_variance).sum(axis=1))
 
 
-def standard_deviations(posterior: Posterior, needed: bool = True) -> tuple[Array, Array]:
+def standard_deviations(posterior: Posterior) -> tuple[Array, Array]:
     """Return positive standard deviations (m, 1) and their derivatives by the variance (m, 1), zero
-    where the variance is rounding error. If they are not ``needed``, a model of means has ones."""
-    if posterior.variance is None:
-        if needed:
-            raise MethodError(
-                "this acquisition needs standard deviations, and the model gives means only"
-            )
-        return np.ones((len(posterior.mean), 1)), np.zeros((len(posterior.mean), 1))
+    where the variance is rounding error."""
     variance = posterior.variance[:, None]
     std: Array = np.sqrt(np.maximum(variance, _MIN_RESOLVED_VARIANCE))
     return std, 0.5 * (variance > _MIN_RESOLVED_VARIANCE) / std
+
+
+def check_variances(model: FittedSurrogate) -> None:
+    """Raise `MethodError` for a model that gives means only."""
+    if model.means_only:
+        raise MethodError(
+            "this acquisition needs standard deviations, and the model gives means only"
+        )
 
 
 def averaged(terms: Array, logarithmic: bool, axis: int) -> tuple[Array, Array]:

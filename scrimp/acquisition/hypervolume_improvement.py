@@ -56,6 +56,7 @@ from scrimp.acquisition.acquisition import (
     TermsPullback,
     average_of,
     believed_losses,
+    check_variances,
     model_named,
     standard_deviations,
 )
@@ -297,6 +298,8 @@ class LogHypervolumeImprovement(Acquisition):
     def bind(self, models: Mapping[str, FittedSurrogate], context: Context) -> FantasyAverage:
         """Bind to the models; sample k of one model is combined with sample k of the others."""
         members = [model_named(models, name).members for name in self.names]
+        for own in members:
+            check_variances(own[0])
         longest = max(map(len, members))
         combined = [tuple(own[k % len(own)] for own in members) for k in range(longest)]
         return average_of([BoundHypervolume(each, self._open(each, context)) for each in combined])
@@ -429,9 +432,8 @@ def uncertain_rows(
     losses = []
     for model in models:
         posterior = model.posterior(rows)
-        variance = np.zeros(len(rows)) if posterior.variance is None else posterior.variance
         noise = rng.standard_normal((MARGINAL_DRAWS, len(rows)))
-        losses.append(posterior.mean[:, 0] + np.sqrt(variance) * noise)
+        losses.append(posterior.mean[:, 0] + np.sqrt(posterior.variance) * noise)
     drawn = np.stack(losses, axis=-1)
     often = np.sum([non_dominated(each) for each in drawn], axis=0)
     order = np.argsort(-often, kind="stable")[:MAX_UNCERTAIN_ROWS]
@@ -445,7 +447,7 @@ def drawn_exactly(
     """Condition ``model`` on ``count`` joint quasi-random draws of the noise-free function at distinct
     rows (k, d), as exact targets (k, count)."""
     posterior = model.posterior(rows, joint=True)
-    assert posterior.covariance is not None and posterior.variance is not None
+    assert posterior.covariance is not None
     scale = float(posterior.variance.mean()) or 1.0
     root = cholesky(posterior.covariance, scale=scale)
     places = sobol_points(len(rows), count, rng)

@@ -220,8 +220,6 @@ class _Seen:
     """The posterior of one sample of a model at the candidates, in the documented units."""
 
     def __init__(self, name: str, model: FittedSurrogate, posterior: Posterior) -> None:
-        if posterior.variance is None:
-            posterior = replace(posterior, variance=np.zeros(len(posterior.mean)))
         std, self._by_variance = standard_deviations(posterior)
         self._fantasies, self._scale, shift = posterior.mean.shape[1], 1.0, 0.0
         if name == "cost":

@@ -493,8 +493,7 @@ def possible_reference(models: Models, domain: Domain) -> tuple[float, ...]:
     possible = []
     for model in models.objectives:
         posterior = model.posterior(rows)
-        variance = 0.0 if posterior.variance is None else posterior.variance
-        low = posterior.mean[:, 0] - NUMBERS.reference_optimism * np.sqrt(variance)
+        low = posterior.mean[:, 0] - NUMBERS.reference_optimism * np.sqrt(posterior.variance)
         possible.append(model.target_units(low))
     return tuple(default_reference(np.column_stack(possible)).tolist())
 
@@ -559,8 +558,7 @@ def gain_of_models(
     x = _candidates(models, training, encoding, rng)
     posterior = loss.posterior(x)
     mean = posterior.mean.mean(axis=1)
-    deviation = np.zeros(len(x)) if posterior.variance is None else np.sqrt(posterior.variance)
-    x = x[most_promising(mean, deviation)]
+    x = x[most_promising(mean, np.sqrt(posterior.variance))]
     rows = np.vstack([x, training.pending])
     means = loss.target_units(loss.mean(rows)).mean(axis=1)
     outcomes = calibrated(_draws(loss, rows, rng), means, scale)

@@ -308,7 +308,6 @@ def _maximized(
         return maximize_acquisition(score, domain, rng, search)
     # Climb once, from the lowest of independent draws.
     posterior = AtBudget(curves.fitted, plan.share).posterior(rows)
-    assert posterior.variance is not None
     noise = rng.standard_normal(len(rows)) * np.sqrt(posterior.variance)
     best = rows[[int(np.argmin(posterior.mean[:, 0] + noise))]]
     once = replace(search, settings=MaximizeSettings(starts=1))

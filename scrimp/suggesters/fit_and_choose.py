@@ -466,7 +466,7 @@ def expected_at(row: Array, model: FittedSurrogate, sign: float = 1.0) -> Expect
     """Return the expectation at one input (1, d), times ``sign``, with two standard deviations to
     both sides; None if it is not finite."""
     posterior = model.posterior(row)
-    deviation = 0.0 if posterior.variance is None else float(np.sqrt(posterior.variance[0]))
+    deviation = float(np.sqrt(posterior.variance[0]))
     around = posterior.mean[0, 0] + deviation * np.array([0.0, -2.0, 2.0])
     middle, *ends = (sign * model.target_units(around)).tolist()
     return Expected(middle, min(ends), max(ends)) if math.isfinite(middle) else None

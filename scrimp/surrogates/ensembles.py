@@ -234,9 +234,8 @@ def _mixture(parts: Sequence[Posterior]) -> tuple[Posterior, Array]:
     means = np.stack([part.mean for part in parts])
     mean = means.mean(0)
     spread = means - mean
-    variances = [part.variance for part in parts if part.variance is not None]
     covariances = [part.covariance for part in parts if part.covariance is not None]
-    variance = np.mean(variances, axis=0) + (spread**2).mean((0, 2))
+    variance = np.mean([part.variance for part in parts], axis=0) + (spread**2).mean((0, 2))
     covariance = None
     if covariances:
         between = np.einsum("smf,snf->mn", spread, spread) / (len(parts) * mean.shape[1])
@@ -265,8 +264,7 @@ class LinearEnsemble(_Several):
         covariance = None if parts[0].covariance is None else np.zeros_like(parts[0].covariance)
         for weight, part in zip(self.weights, parts, strict=True):
             mean += weight * part.mean
-            if part.variance is not None:
-                variance += weight**2 * part.variance
+            variance += weight**2 * part.variance
             if covariance is not None and part.covariance is not None:
                 covariance += weight**2 * part.covariance
         return Posterior(mean, variance, covariance)

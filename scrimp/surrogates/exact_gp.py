@@ -249,7 +249,6 @@ class FittedGP(RecordedSurrogate):
     def updated(self, before: Posterior, cross: Array) -> tuple[Posterior, Array]:
         """Return the posterior of m values with the prior moments ``before`` and covariances ``cross``
         (m, n) with the observations, and L^-1 cross^T (n, m). The memory of ``cross`` is reused."""
-        assert before.variance is not None
         mean = before.mean + cross @ self.alpha
         # A few columns are solved for directly; with many, the inverse factor is faster.
         if "inverse_factor" not in self.__dict__ and 8 * len(cross) < len(self.factor):

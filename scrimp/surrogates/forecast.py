@@ -73,7 +73,7 @@ def column_of(
 ) -> ForecastColumn:
     """Return the belief of a model at rows (k, d); ``natural`` converts the targets it was fitted to."""
     posterior = model.posterior(rows)
-    variance = np.zeros(len(rows)) if posterior.variance is None else posterior.variance
+    variance = posterior.variance
 
     def covariance() -> Array:
         found = model.posterior(rows, joint=True).covariance

@@ -61,11 +61,10 @@ def as_columns(y: Array) -> Array:
 
 @dataclass(frozen=True)
 class Posterior:
-    """Marginals at m inputs. ``variance`` is None for a model that gives means only; ``covariance`` is
-    None unless requested."""
+    """Marginals at m inputs; ``covariance`` is None unless requested."""
 
     mean: Array  # (m, F)
-    variance: Array | None  # (m,)
+    variance: Array  # (m,)
     covariance: Array | None = None  # (m, m)
 
 
@@ -124,6 +123,12 @@ class FittedSurrogate(ABC):
         return (self.target_units(values + step) - self.target_units(values - step)) / (2.0 * step)
 
     @property
+    def means_only(self) -> bool:
+        """True for a model that knows no variances and gives zeros; acquisitions that need them refuse
+        it."""
+        return False
+
+    @property
     def members(self) -> tuple["FittedSurrogate", ...]:
         """The models to average a decision over: this one, or one per sample of hyperparameters."""
         return (self,)
@@ -176,6 +181,10 @@ class SurrogateView(FittedSurrogate):
     @property
     def state(self) -> JsonObject:
         return self.inner.state
+
+    @property
+    def means_only(self) -> bool:
+        return self.inner.means_only
 
     @property
     def length_scales(self) -> Array:

@@ -70,7 +70,7 @@ class DensePosterior(FittedSurrogate):
         mean = self.level + cross @ self.weights
         covariance = self.kernel(x, x) - cross @ self.inverse @ cross.T if joint else None
         variance = self.amplitude - ((cross @ self.inverse) * cross).sum(axis=1)
-        return Posterior(mean, None if self.means_only else variance, covariance)
+        return Posterior(mean, 0.0 * variance if self.means_only else variance, covariance)
 
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
         cross = self.kernel(x, self.data.x)

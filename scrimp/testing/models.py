@@ -245,8 +245,7 @@ class SurrogateBattery:
         posterior = fitted.posterior(x, joint=True)
         pulled = fitted.posterior_and_pullback(x)[0]
         assert posterior.mean.shape == (7, 1)
-        assert posterior.variance is not None and posterior.covariance is not None
-        assert pulled.variance is not None
+        assert posterior.covariance is not None
         assert posterior.variance.shape == (7,) and (posterior.variance >= 0.0).all()
         close(posterior.covariance.diagonal(), posterior.variance, 1e-8)
         assert np.linalg.eigvalsh(posterior.covariance).min() > -1e-8 * posterior.variance.max()
@@ -256,7 +255,6 @@ class SurrogateBattery:
 
     def test_rows_do_not_depend_on_each_other(self, fitted: FittedSurrogate, x: Array) -> None:
         whole, alone = fitted.posterior(x), fitted.posterior(x[2:3])
-        assert whole.variance is not None and alone.variance is not None
         close(whole.mean[2:3], alone.mean, 1e-9)
         close(whole.variance[2:3], alone.variance, 1e-9)
 
@@ -266,7 +264,6 @@ class SurrogateBattery:
 
         def total(z: Array) -> float:
             posterior = fitted.posterior(z)
-            assert posterior.variance is not None
             return float((d_mean * posterior.mean).sum() + d_variance @ posterior.variance)
 
         gradient = fitted.posterior_and_pullback(x)[1](d_mean, d_variance)
@@ -336,7 +333,7 @@ class SurrogateBattery:
     ) -> None:
         draws = fitted.sample(x, 20_000, np.random.default_rng(3))
         posterior = fitted.posterior(x, joint=True)
-        assert posterior.variance is not None and posterior.covariance is not None
+        assert posterior.covariance is not None
         scale = np.sqrt(posterior.variance)
         # 20,000 draws: the standard error of a mean is 0.007, of a correlation at most 0.01; five
         # standard errors are allowed.
@@ -352,7 +349,6 @@ class SurrogateBattery:
 
 def _same(one: FittedSurrogate, other: FittedSurrogate, x: Array, tolerance: float) -> None:
     first, second = one.posterior(x), other.posterior(x)
-    assert first.variance is not None and second.variance is not None
     close(first.mean, second.mean, tolerance)
     close(first.variance, second.variance, tolerance)
 

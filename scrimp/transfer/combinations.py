@@ -105,7 +105,6 @@ class _Ensemble(SurrogateView):
 
     def sample(self, x: Array, count: int, rng: np.random.Generator) -> Array:
         posterior = self.posterior(x, joint=True)
-        assert posterior.variance is not None
         scale = float(posterior.variance.mean()) + MIN_VARIANCE
         return joint_draws(posterior, scale, count, rng)
 
@@ -135,7 +134,6 @@ class WeightedEnsemble(_Ensemble):
 
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
         own = self.inner.posterior(x, joint=joint)
-        assert own.variance is not None
         mean = self._mean(own.mean, self.sources.means(x))
         if self.variance == "tst":
             return Posterior(mean, own.variance, own.covariance)
@@ -166,7 +164,6 @@ class WeightedEnsemble(_Ensemble):
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
         weights = self.weights
         own, pull_own = self.inner.posterior_and_pullback(x)
-        assert own.variance is not None
         means, pull_means = self.sources.means_and_pullback(x)
         mean = self._mean(own.mean, means)
 
@@ -221,7 +218,6 @@ class ExpertProduct(_Ensemble):
     def shares(self, x: Array) -> Array:
         """The weights (m, M + 1) of the models' means in the mean at x: shares of beta / variance."""
         own = self.inner.posterior(x).variance
-        assert own is not None
         variances = _with_own(self.sources.variances(x, self.used), own)
         precisions = self._betas(variances) / variances
         found = np.zeros((len(x), len(self.weights)))
@@ -230,7 +226,6 @@ class ExpertProduct(_Ensemble):
 
     def posterior(self, x: Array, *, joint: bool = False) -> Posterior:
         own = self.inner.posterior(x, joint=joint)
-        assert own.variance is not None
         variances = _with_own(self.sources.variances(x, self.used), own.variance)
         means = self.sources.means(x)
         mean, variance, _ = self._product(own.mean, means, variances, self._betas(variances))
@@ -252,7 +247,6 @@ class ExpertProduct(_Ensemble):
 
     def posterior_and_pullback(self, x: Array) -> tuple[Posterior, PosteriorPullback]:
         own, pull_own = self.inner.posterior_and_pullback(x)
-        assert own.variance is not None
         used, (means, pull_means) = list(self.used), self.sources.means_and_pullback(x)
         past, pull_variances = self.sources.variances_and_pullback(x, self.used)
         variances = _with_own(past, own.variance)
@@ -288,7 +282,7 @@ def _with_own(past: Array, own: Array) -> Array:
 
 def _correlated_alike(own: Posterior, variance: Array) -> Array:
     """The covariance (m, m) with these variances (m,) and the correlations of the target."""
-    assert own.covariance is not None and own.variance is not None
+    assert own.covariance is not None
     ratio = np.sqrt(variance / np.maximum(own.variance, MIN_VARIANCE))
     return np.asarray(own.covariance * ratio[:, None] * ratio)
 

@@ -300,12 +300,7 @@ class SourceModel:
 
     @cached_property
     def _variance(self) -> RowCache:
-        def variance(x: Array) -> Array:
-            found = self.small.posterior(self._own(x)).variance
-            assert found is not None
-            return found[:, None]
-
-        return RowCache(variance)
+        return RowCache(lambda x: self.small.posterior(self._own(x)).variance[:, None])
 
     def _own(self, x: Array) -> Array:
         return x[:, list(self.study.columns)]
@@ -390,7 +385,6 @@ class SourceView(SurrogateView):
         return self.inner.noise_variance * self.scale**2
 
     def _scaled(self, posterior: Posterior) -> Posterior:
-        assert posterior.variance is not None
         covariance = None if posterior.covariance is None else posterior.covariance * self.scale**2
         return Posterior(
             self.shift + self.scale * posterior.mean, posterior.variance * self.scale**2, covariance

@@ -383,7 +383,6 @@ class TaskPosterior(RecordedSurrogate):
             only, scales = [self.components[place]], self.scales[[place]]
             alone = replace(self, components=only, scales=scales, weights=np.ones(1))
             posterior = alone.posterior(x, joint=True)
-            assert posterior.variance is not None
             scale = float(posterior.variance.mean())
             draws.append(joint_draws(posterior, scale, chosen[place], rng))
         return rng.permutation(np.concatenate(draws))

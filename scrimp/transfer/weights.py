@@ -129,7 +129,6 @@ class WeightRule:
             own = discordance(left_out.mean[:, 0], y, against=y)
             wrong = np.concatenate([discordance(sources.means(x).T, y), own[None]])
             return bootstrap_losses(wrong, self.samples, rng)
-        assert left_out.variance is not None
         drawn = [model.samples(x, self.samples, rng) for model in sources.models]
         noise = rng.standard_normal((self.samples, len(y)))
         own_draws = left_out.mean[:, 0] + noise * np.sqrt(left_out.variance)

@@ -57,7 +57,6 @@ def test_rgpe_is_a_sum_of_independent_processes(
     """Weights are squared in the variance: one published implementation passes variances where
     deviations belong."""
     posterior, own = WeightedEnsemble(target, sources, WEIGHTS).posterior(x), target.posterior(x)
-    assert own.variance is not None
     mean = 0.4 * own.mean[:, 0] + sum(
         w * m.mean(x) for w, m in zip(WEIGHTS, sources.models, strict=False)
     )
@@ -71,7 +70,6 @@ def test_product_of_experts_by_its_formula(
     target: FittedSurrogate, sources: SourceModels, x: Array
 ) -> None:
     posterior, own = ExpertProduct(target, sources, WEIGHTS).posterior(x), target.posterior(x)
-    assert own.variance is not None
     precision = WEIGHTS[-1] / own.variance
     mean = precision * own.mean[:, 0]
     for weight, model in zip(WEIGHTS, sources.models, strict=False):
@@ -97,11 +95,7 @@ def test_experts_that_count_by_what_they_learned(
         ExpertProduct(target, sources, WEIGHTS, entropic=True).posterior(x),
         target.posterior(x),
     )
-    assert (
-        own.variance is not None
-        and isinstance(target, FittedTransformed)
-        and isinstance(target.inner, FittedGP)
-    )
+    assert isinstance(target, FittedTransformed) and isinstance(target.inner, FittedGP)
     used = [model for model, weight in zip(sources.models, WEIGHTS, strict=False) if weight > 0.0]
     variances = np.stack([*(model.variance(x) for model in used), own.variance])
     priors = np.array(
@@ -136,11 +130,7 @@ def test_other_readings_of_the_variances(
     """RGPE under weighted precisions; entropic experts as printed, and corrected by their
     priors."""
     own = target.posterior(x)
-    assert (
-        own.variance is not None
-        and isinstance(target, FittedTransformed)
-        and isinstance(target.inner, FittedGP)
-    )
+    assert isinstance(target, FittedTransformed) and isinstance(target.inner, FittedGP)
     used = [model for model, weight in zip(sources.models, WEIGHTS, strict=False) if weight > 0.0]
     variances = np.stack([*(model.variance(x) for model in used), own.variance])
     means = np.stack([*(model.mean(x) for model in used), own.mean[:, 0]])
@@ -192,7 +182,6 @@ def test_pullback(
         step = np.zeros(3)
         step[column] = 1e-5
         up, down = ensemble.posterior(x + step), ensemble.posterior(x - step)
-        assert up.variance is not None and down.variance is not None
         expected = ((up.mean - down.mean) * d_mean)[:, 0] + (
             up.variance - down.variance
         ) * d_variance
@@ -226,7 +215,6 @@ def test_what_is_held_at_its_lower_bound_has_no_slope(
     for column in (0, 1):
         step = 1e-5 * np.eye(3)[column]
         up, down = ensemble.posterior(x + step), ensemble.posterior(x - step)
-        assert up.variance is not None and down.variance is not None
         change = (up.mean - down.mean)[:, 0] + 2.0 * (up.variance - down.variance)
         assert pull(d_mean, d_variance)[:, column] == pytest.approx(change / 2e-5, abs=2e-4)
 
@@ -251,7 +239,7 @@ def test_joint_draws(
     ensemble = kind(target, sources, WEIGHTS)
     draws = ensemble.sample(x, 20_000, np.random.default_rng(3))
     posterior = ensemble.posterior(x, joint=True)
-    assert posterior.variance is not None and posterior.covariance is not None
+    assert posterior.covariance is not None
     assert posterior.covariance.diagonal() == pytest.approx(posterior.variance, abs=1e-8)
     scale = np.sqrt(posterior.variance)
     # 20,000 draws: standard errors 0.007 of a mean and at most 0.01 of a correlation; five of them

@@ -52,7 +52,6 @@ def parts(x: Array) -> tuple[Array, list[Array], list[Array]]:
     improvement."""
     known = TARGET.data.x
     own = TARGET.posterior(x)
-    assert own.variance is not None
     ei = expected_improvement(own.mean[:, 0], np.sqrt(own.variance), TARGET.mean(known).min())
     plain, expected = [], []
     for model in SOURCES.models:
