@@ -97,7 +97,7 @@ class Domain:
     def snap(self, x: Array) -> Array:
         """Return the legal rows nearest to x (m, d), column by column, or the nearest rows of the pool."""
         if self.pool is not None:
-            return self.pool[nearest_rows(x, self.pool)]
+            return self.pool[nearest_in_pool(x, self.pool)]
         x = np.clip(x, 0.0, 1.0)
         for j, column in enumerate(self.columns):
             if column.values is not None:
@@ -186,7 +186,7 @@ class Domain:
         return x
 
 
-def nearest_rows(x: Array, pool: Array) -> NDArray[np.intp]:
+def nearest_in_pool(x: Array, pool: Array) -> NDArray[np.intp]:
     """Index of the first of the rows of ``pool`` (C, d) nearest to each row of x (m, d).
 
     A matrix product finds those that are nearest up to rounding; their exact distances are then

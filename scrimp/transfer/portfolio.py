@@ -37,7 +37,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimp.acquisition.domain import Domain, contains_rows, nearest_rows
+from scrimp.acquisition.domain import Domain, contains_rows, nearest_in_pool
 from scrimp.acquisition.improvement import log_expected_improvement
 from scrimp.encoding.encoding import Encoding
 from scrimp.encoding.training_data import Training
@@ -203,7 +203,7 @@ class AdaptivePortfolio:
         studies order the results no better than chance."""
         if count <= 0:
             return []
-        predicted = self.scaled[nearest_rows(training.x, self.rows)]
+        predicted = self.scaled[nearest_in_pool(training.x, self.rows)]
         told = ~training.failed
         judged = bool(self.doubt) and int(told.sum()) >= NUMBERS.min_results_to_judge
         if judged and _discordant_share(predicted[told], training.y[told, 0]) > NUMBERS.chance:
@@ -291,7 +291,7 @@ class FrontPortfolio:
         if count <= 0:
             return []
         whole = np.isfinite(training.y).all(axis=1) & ~training.failed
-        seen = nearest_rows(training.x[whole], self.rows)
+        seen = nearest_in_pool(training.x[whole], self.rows)
         weights = self.agreement(seen, training.y[whole])
         taken = contains_rows(self.rows, training.known)
         return self.next(taken, weights, count)
