@@ -205,7 +205,7 @@ def test_studies_that_teach_nothing(y: list[float], reason: str) -> None:
 
 
 def test_a_selection_of_checkpoints_is_no_past() -> None:
-    problem = Problem(Space(lr=Float(0.0, 1.0)))
+    problem = Problem(Space(checkpoint=Categorical(["a", "b"]), task=Categorical(["x", "y"])))
     events = [
         StudyCreated(name="s", problem=problem.to_json(), method={"name": "kg"}, kind="selection")
     ]
