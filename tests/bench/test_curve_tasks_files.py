@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from scrimp.bench.curve_suite import CurveSuiteSettings, curve_cells, run_curves
-from scrimp.bench.curve_tasks import RELATIVE_NOISE, noisy, open_curves
+from scrimp.bench.curve_tasks import RELATIVE_NOISE, NoisyCurves, open_curves
 from scrimp.errors import TableError
 
 
@@ -29,13 +29,13 @@ def test_a_surrogate_is_one_continuous_task_with_noise(data, tmp_path):
     assert (tmp_path / "gpt_python_surrogate.scale.json").exists()
     config = task.space.sample(1, np.random.default_rng(0))[0]
     plain = task.curves.curve(config)
-    one, same, other = (noisy(task, runs.noise, seed).curves.curve(config) for seed in (3, 3, 4))
+
+    def drawn(seed):
+        return NoisyCurves(task.curves, task.curves.levels, runs.noise, seed).curve(config)
+
+    one, same, other = (drawn(seed) for seed in (3, 3, 4))
     assert one == same != other and one.costs == plain.costs == (1.0,) * 27
-    off = (
-        np.array([noisy(task, runs.noise, seed).curves.curve(config).values for seed in range(40)])
-        / plain.values
-        - 1
-    )
+    off = np.array([drawn(seed).values for seed in range(40)]) / plain.values - 1
     assert abs(off.std() / 0.005 - 1) < 0.1 and abs(off.mean()) < 5 * 0.005 / np.sqrt(off.size)
 
 
