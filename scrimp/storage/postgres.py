@@ -392,6 +392,8 @@ class _PostgresStore(ServedStore):
                 values = (self._study, self._lock, MAX_TURN_WAIT, start, key, patient)
                 ((*found, place, waiting, behind),) = connection.ask(TURN, values)
             except (errors.LockNotAvailable, errors.QueryCanceled):
+                # Cancelled after its turn began, it would hold up all others.
+                connection.ask("SELECT pg_advisory_unlock_all()")
                 answered = [] if key is None else self._withdrawn(connection, key)
                 if not answered:
                     return _news(connection, READ, start, self._study)

@@ -69,6 +69,9 @@ PAUSE_SECONDS = 0.004
 MAX_PAUSES = 16
 """The pauses of that moment, each after waiting for the end of a turn."""
 
+MAX_MOMENT_SECONDS = 0.5
+"""The time after which no further pause begins: turns in which a model is fitted take long."""
+
 FLUSH = (
     "CASE WHEN current_setting('transaction_read_only') = 'off' THEN pg_logical_emit_message(true,"
     " 'scrimp', '') END"
@@ -144,7 +147,8 @@ def _turn(schema: str) -> str:
                     PERFORM pg_advisory_lock_shared({LOCK_CLASS}, turn);
                     PERFORM pg_advisory_unlock_shared({LOCK_CLASS}, turn);
                     SELECT position INTO place FROM {schema}scrimp_events WHERE study = of_study AND batch = asked;
-                    EXIT WHEN place IS NOT NULL;
+                    EXIT WHEN place IS NOT NULL OR clock_timestamp() >
+                        statement_timestamp() + make_interval(secs => {MAX_MOMENT_SECONDS});
                     PERFORM pg_sleep({PAUSE_SECONDS});
                 END LOOP;
             ELSE

@@ -58,8 +58,8 @@ class Ledger:
         self.lock = outer_lock()
         # As far as this process has read.
         self.history = History.of(store.read())
-        # Trials that `take` gave to this process alone, by process id, since a child has a copy.
-        self._given: set[tuple[int, int]] = set()
+        # Attempts that `take` gave to this process alone, by process id, since a child has a copy.
+        self._given: set[tuple[int, int, int]] = set()
         # Trials as they are after more than the history has read, and its length then.
         self._beyond: tuple[int, dict[int, Trial]] = 0, {}
         self._lease_watch = LeaseWatch()
@@ -120,7 +120,7 @@ class Ledger:
         What others did meanwhile is not read if the trial was given to this process alone.
         """
         with self.lock:
-            mark = os.getpid(), trial.id
+            mark = os.getpid(), trial.id, trial.attempt
             if mark in self._given:
                 self._given.remove(mark)
                 news = self.store.extend_own(events, self.history.length)
@@ -184,7 +184,7 @@ class Ledger:
                 shared.key, shared.place = uuid4(), None
             return None
         if shared is not None:
-            self._given.add((os.getpid(), found.id))
+            self._given.add((os.getpid(), found.id, found.attempt))
         if found.id >= len(self.history.trials):
             self._ahead()[found.id] = found
         return found

@@ -307,6 +307,35 @@ def test_a_process_that_is_far_behind_is_answered(
     other.close()
 
 
+def test_a_process_that_is_far_behind_waits_for_few_long_turns(
+    far_behind: None, url: str, storage: Storage
+) -> None:
+    store = storage.create("digits", [first_event("digits")])
+    store.append([report_of(0), report_of(1)])
+    over = threading.Event()
+
+    def fit_a_model() -> None:
+        own = open_storage(url)
+        fellow = own.open("digits")
+        while not over.is_set():
+            with fellow.turn(3):
+                over.wait(0.3)
+        own.close()
+
+    threads = [threading.Thread(target=fit_a_model) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    while not advisory_locks(url):
+        time.sleep(0.01)
+    start, turn = time.monotonic(), SharedTurn()
+    with store.turn(1, turn):
+        took = time.monotonic() - start
+    over.set()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert turn.behind and took < 3.0
+
+
 def test_an_interrupted_reader_takes_its_request_back(
     far_behind: None, url: str, storage: Storage
 ) -> None:
@@ -337,6 +366,23 @@ def test_a_trial_that_another_process_told_cannot_be_told_again(url: str, storag
     other.close()
 
 
+def test_a_trial_of_an_earlier_attempt_is_not_an_own_one(url: str, storage: Storage) -> None:
+    space = scrimp.Space(x=scrimp.Float(0, 1))
+    mine = scrimp.create_study("digits", space, method="random", storage=storage, seed=3)
+    other = open_storage(url)
+    fellow = scrimp.load_study("digits", storage=other)
+    trial = mine.ask()
+    fellow.tell(trial.id, state="failed")
+    fellow.retry_failed()
+    again = fellow.ask()
+    assert (again.id, again.attempt) == (0, 2) == (mine.trials[0].id, mine.trials[0].attempt)
+    mine.tell(trial, 0.25)
+    with pytest.raises(ReportError, match="another process told trial 0"):
+        fellow.tell(again, 0.75)
+    assert [trial.value for trial in fellow.trials] == [0.25]
+    other.close()
+
+
 def test_a_turn_that_lasts_too_long_is_not_waited_for(
     url: str, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,6 +395,28 @@ def test_a_turn_that_lasts_too_long_is_not_waited_for(
         with pytest.raises(Conflict):
             store.append([report_of(1)], decision=0)
     other.close()
+
+
+def test_a_turn_that_is_cancelled_ends(
+    url: str, storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A role may have a time limit for statements."""
+    storage.create("digits", [first_event("digits")])
+    own, turn = open_storage(f"{url}%20-cstatement_timeout%3D300"), SharedTurn()
+    store, withdrawn = own.open("digits"), postgres._PostgresStore._withdrawn
+    with psycopg.connect(url) as slow:
+        slow.execute("INSERT INTO scrimp_asked VALUES (1, %s)", (turn.key,))
+        slow.commit()
+        slow.execute("DELETE FROM scrimp_asked")  # the turn waits for it
+
+        def withdrawn_later(*args: object) -> object:
+            slow.rollback()
+            return withdrawn(*args)  # type: ignore[arg-type]
+
+        monkeypatch.setattr(postgres._PostgresStore, "_withdrawn", withdrawn_later)
+        with store.turn(1, turn):
+            assert advisory_locks(url) == waiting(url) == 0
+    own.close()
 
 
 def test_a_turn_ends_with_its_holder(url: str, storage: Storage) -> None:
