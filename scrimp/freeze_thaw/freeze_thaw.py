@@ -147,6 +147,7 @@ class FreezeThaw(Policy):
         if one_metric:
             probability, stuck = scouting(rows, model, left)
             if rng.random() < probability:
+                paused = [waiting for waiting in paused if waiting.trial not in stuck]
                 record = DecisionRecord(
                     reason=Scouted(probability), curves=_new_fit(history, model, drawn_at)
                 )

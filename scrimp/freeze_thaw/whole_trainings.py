@@ -66,10 +66,8 @@ def whole_training(
     grant, encoding = WholeTraining(float(f"{foretold:.6g}")), encoding_of(history.problem.space)
     training, suggester = training_data(history, encoding, AtLevels((full,))), BayesianSuggester()
     trials = np.intersect1d(model.trials, [waiting.trial for waiting in paused])
-    ended, first = (
-        len(training.y) + len(training.pending),
-        suggester.first_count(encoding.dimension),
-    )
+    ended = len(training.y) + len(training.pending)
+    first = suggester.first_count(encoding.dimension)
     if (NUMBERS.ends_per_first_end * first - ended) * full > left.largest_slice:
         return None
     if ended < first and len(trials):

@@ -29,6 +29,7 @@ from scrimp.study.ledger import Ledger
 from scrimp.study.stopping import MaxSeconds
 from scrimp.study.tuner import Tuner, TunerSettings
 from scrimp.study_log.decision_record import (
+    AheadOfHalf,
     FirstDesign,
     Gain,
     Horizon,
@@ -214,6 +215,20 @@ def test_a_continuous_space_sends_scouts_where_copies_gather(
     monkeypatch.setattr(scouts, "copies_probability", lambda behind: 0.0)
     by_plateau = sum(map(sent, range(3)))
     assert by_copies > by_plateau + 2
+
+
+def test_scouts_that_are_stuck_on_a_plateau_get_no_more_training() -> None:
+    history = played(FreezeThaw(), Plateau(), MIXED, limit=60.0)
+    continued = [
+        (place, after.trial)
+        for place, (event, after) in enumerate(pairwise(history.events))
+        if isinstance(event, Decided) and isinstance(event.record.reason, AheadOfHalf)
+        if isinstance(after, BudgetGranted)
+    ]
+    assert continued
+    for place, trial in continued:
+        rows = History.of(history.events[:place]).derive(CurveTable())
+        assert trial not in scouts.stuck_trials(rows, 0.0)
 
 
 @pytest.mark.parametrize("full", [27, 9])
