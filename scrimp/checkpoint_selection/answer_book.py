@@ -58,8 +58,8 @@ class Questions:
     def __post_init__(self) -> None:
         if min(self.sizes, default=1) < 1 or sum(self.sizes) > MAX_QUESTIONS:
             raise StudyError(
-                f"tasks have {max(self.sizes)} questions; give each at least 1, and all of them at"
-                f" most {MAX_QUESTIONS:,}"
+                f"tasks have {min(self.sizes)} to {max(self.sizes)} questions, {sum(self.sizes)} in all;"
+                f" give each at least 1, and all of them at most {MAX_QUESTIONS:,}"
             )
 
     @property

@@ -83,7 +83,8 @@ class TablePosterior:
 
     @property
     def noise(self) -> Array:
-        """The learned standard deviation of scores about the function, per task (J,)."""
+        """The learned standard deviation of scores about the function, per task (J,), without their
+        sampling error."""
         return np.sqrt(self.means.fitted.noise)
 
     @property
@@ -156,7 +157,8 @@ class TablePosterior:
         ]
 
     def averages(self) -> list[dict[str, Json]]:
-        """Return a record per checkpoint, with the number of measured cells."""
+        """Return one record per checkpoint: checkpoint, average_mean, average_std, smooth_average,
+        measured (cells)."""
         names = ("average_mean", "average_std", "smooth_average")
         return [
             {

@@ -110,7 +110,8 @@ def unpack_answers(text: str, count: int) -> Answers | None:
 def checked_answers(
     result: object, questions: Sequence[int], checkpoint: object, task: str
 ) -> Answers:
-    """Return answers as arrays; `ReportError` unless there is one for each question."""
+    """Return answers as arrays; `ReportError` unless there is one number, or one pair of a number and
+    a margin, for each question."""
     try:
         answers = np.asarray(result, float)
     except (TypeError, ValueError):

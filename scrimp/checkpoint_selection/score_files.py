@@ -96,7 +96,8 @@ def _cells(
 
 
 def write_scores(table: ScoreTable, path: str | Path) -> None:
-    """Write the table as CSV for `read_scores`: a row per cell."""
+    """Write the table as CSV for `read_scores`: a row per cell, with an empty score if it is not
+    measured and ``nan`` if it failed."""
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow([*_COLUMNS, "stderr"])
@@ -257,7 +258,8 @@ def _number(name: str) -> int | float:
 
 
 def read_result(path: Path, checkpoint: object, task: str, metric: str | None = None) -> Score:
-    """Read the score of ``task`` on ``checkpoint``; ``metric`` is one of lm-evaluation-harness."""
+    """Read the score of ``task`` on ``checkpoint`` from a file or folder of results; ``metric`` is
+    one of lm-evaluation-harness."""
     files = [path]
     if path.is_dir():
         tables = sorted([*path.glob("*.json"), *path.glob("*.csv")])

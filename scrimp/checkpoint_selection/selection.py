@@ -138,7 +138,9 @@ def answer_limit(
     if share is not None or budget is not None:
         raise StudyError("answers is given beside share or budget; give one of them")
     if not is_finite(answers) or answers <= 0:
-        raise StudyError(f"answers is {answers!r}; it must be a share such as 0.01, or a number")
+        raise StudyError(
+            f"answers is {answers!r}; it must be a share such as 0.01 or a number of answers"
+        )
     return (float(answers), None) if answers <= 1 else (None, float(answers))
 
 

@@ -120,7 +120,8 @@ class BudgetRule(ABC):
 
     @abstractmethod
     def observed(self, trial: Trial, failed: bool) -> Rows:
-        """The reports that count, by increasing budget; a row for a failure follows if ``failed``."""
+        """The reports with a finite loss that count, by increasing budget. ``failed``: a row for
+        the failure of the trial follows."""
 
     @abstractmethod
     def awaited(self, trial: Trial, rows: Rows) -> float | None:

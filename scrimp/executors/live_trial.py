@@ -288,7 +288,8 @@ class LiveTrial:
             raise
 
     def trouble(self, error: BaseException | None = None) -> CheckpointError | None:
-        """Return the disk error that kept this attempt from saving; ``error``: of the objective."""
+        """Return the disk error that kept this attempt from saving checkpoints; ``error`` is the
+        objective's exception, if any."""
         if self._trouble is None and error is not None and self._folder is not None:
             self._trouble = self._folder.trouble(error)
         return self._trouble

@@ -86,7 +86,8 @@ def seen_by(state: State, own: int, unfit: Container[int] = ()) -> Seen:
 
 @dataclass(frozen=True)
 class Rank:
-    """The place of a trial among those that had ``reached`` its budget, and the next."""
+    """The place of a trial among the ``count`` trials that had ``reached`` its budget, and the next
+    one behind it."""
 
     reached: float
     value: float

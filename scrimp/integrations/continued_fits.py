@@ -93,7 +93,8 @@ class ContinuedFit:
 
 
 def _read(place: Path, unfitted: BaseEstimator) -> tuple[float, BaseEstimator]:
-    """Return what a saved state has had of the resource, and its estimator, if any."""
+    """Return the amount of the resource that a saved state has had, and its estimator; 0 and the
+    unfitted one if there is no state."""
     if not place.exists():
         return 0, unfitted
     try:

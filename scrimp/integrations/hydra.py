@@ -178,7 +178,8 @@ def _tell(study: Study, trial: Trial, outcome: JobReturn) -> Exception | None:
 
 
 def searched(texts: Sequence[str]) -> tuple[dict[str, Parameter], list[str]]:
-    """Return the parameters swept over, and the overrides that fix a value."""
+    """Return the parameters swept over, and the overrides that fix a value; of two for one key the
+    later counts."""
     parameters: dict[str, Parameter] = {}
     fixed: dict[str, str] = {}
     for text in texts:

@@ -25,7 +25,8 @@ MAX_PARAMETERS_PER_CALL = 100
 
 
 class MlflowTracker(Tracker):
-    """Runs in an ``experiment`` of the server at ``uri``, by default MLflow's own."""
+    """Runs in an ``experiment`` of the tracking server at ``uri``; the default is MLflow's own
+    (``MLFLOW_TRACKING_URI``)."""
 
     def __init__(self, uri: str | None = None, *, experiment: str = "scrimp") -> None:
         self._uri, self._experiment = uri, experiment

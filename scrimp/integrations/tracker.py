@@ -81,7 +81,8 @@ class Follower:
     """The study as the tracker shows it; None before the first `catch_up`."""
 
     def catch_up(self) -> int:
-        """Pass on all new events; return their number. A call after an error resumes."""
+        """Pass on all new events; return their number. `StorageError` if the tracker fails; the
+        next call starts at its cursor."""
         passed = 0
         try:
             history = self.history or self._begin()
@@ -195,7 +196,8 @@ def tracking(
     every: float = 2.0,
     patience: float = 30.0,
 ) -> Iterator[None]:
-    """Show a study while the block runs, and for ``patience`` seconds after it."""
+    """Show a study while the block runs; at its end the tracker has ``patience`` seconds to show the
+    rest."""
     # Raises here for an unknown study.
     storage_at(storage).open(study)
     ending, complete = threading.Event(), threading.Event()

@@ -194,7 +194,8 @@ class Rungs:
         self._stopped: set[int] = set()
 
     def promotable(self) -> tuple[int, int] | None:
-        """Return the paused trial to promote, and the index of its next level; None without one."""
+        """Return the paused trial to promote, the best of the highest rung that has one, and the index
+        of its next level; None without one."""
         for index in range(len(self.rungs) - 1, -1, -1):
             rung = self.rungs[index]
             if rung.waiting:

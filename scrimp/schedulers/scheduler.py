@@ -81,7 +81,8 @@ class Scheduler(ABC):
         """Return the next task of a free worker. Never `Wait` if nothing is running."""
 
     def may_resume(self, history: History, trial: int) -> bool:
-        """True if this paused trial may ever be resumed; otherwise its checkpoints are removed."""
+        """True if this paused trial may ever be resumed, in a study that may still grow; otherwise its
+        checkpoints are removed."""
         return True
 
     def review(self, history: History, trial: int) -> Verdict:

@@ -55,7 +55,8 @@ class Call:
 
 @dataclass(frozen=True)
 class Operation:
-    """One operation: ``act``, a coroutine if it ``waits``, answers what is ``asked``."""
+    """One operation: ``act`` is a function of the call and of ``asked``; it returns ``answer``.
+    ``waits``: it is a coroutine."""
 
     path: str
     role: Role

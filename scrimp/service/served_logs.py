@@ -221,7 +221,8 @@ def check_times(events: Sequence[Event]) -> None:
 
 
 class ServedLogs:
-    """The logs of all studies; each keeps to one of ``storages``, all to one place."""
+    """The logs of all studies. Each study keeps to one of ``storages``, which are connections to
+    the same place."""
 
     def __init__(self, storages: Sequence[Storage]) -> None:
         self._storages = storages

@@ -106,7 +106,9 @@ def _allowed(name: str, parameters: Mapping[str, Parameter]) -> dict[str, Identi
     allowed = {}
     for parent, values in parameters[name].needs.items():
         if parent == name:
-            raise SpaceError(f"parameter {name!r} depends on itself; name another in the condition")
+            raise SpaceError(
+                f"parameter {name!r} depends on itself; a condition must name another parameter"
+            )
         if parent not in parameters:
             raise SpaceError(
                 f"parameter {name!r} depends on {parent!r}, which is not in the"

@@ -355,7 +355,8 @@ def _identity(path: Path) -> tuple[int, ...]:
 
 
 class SqliteStorage(Storage):
-    """The studies in the file at ``path``, created with the first study; ``timeout`` is for locks."""
+    """The studies in the file at ``path``, which is created with the first study; a lock is waited
+    for up to ``timeout`` seconds."""
 
     def __init__(self, path: str | PathLike[str], timeout: float = 60.0) -> None:
         self.path = Path(path).expanduser().absolute()

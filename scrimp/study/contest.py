@@ -255,7 +255,7 @@ class Contest:
         return max(rivals, key=self.gain)
 
     def runs_needed(self, other: int, level: float) -> int:
-        """The number of further runs that are expected to settle the comparison at ``level``."""
+        """The number of further runs of both that are expected to settle the comparison at ``level``."""
         if self.probability(other) >= level:
             return 0
         difference, variance = self.apart(other)

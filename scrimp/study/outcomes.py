@@ -185,7 +185,8 @@ def nothing_found(history: History, name: str) -> StudyError:
 def best_report(
     history: History, at: str, weights: Mapping[str, float] | None
 ) -> tuple[Trial, Observation]:
-    """Return the best trial with its report: by the only metric, or of a front by ``weights``."""
+    """Return the best trial with its report: by the only metric, or of a front by ``weights``;
+    `StudyError` if there is none."""
     if at not in ("any", "max"):
         raise StudyError(f"at is {at!r}; it must be 'any' or 'max'")
     if not history.problem.several and weights is None:

@@ -116,7 +116,8 @@ def predict_configs(
     configs: Mapping[str, Json] | Sequence[Mapping[str, Json]],
     at: float | Sequence[float] | None,
 ) -> Predictions:
-    """Predict configurations after the budget ``at``: one for all, one each, or the full one."""
+    """Predict configurations after the budget ``at``, one for all or one each; None is the full
+    budget."""
     listed: object = [configs] if isinstance(configs, Mapping) else configs
     if not isinstance(listed, Sequence) or isinstance(listed, str):
         raise StudyError(

@@ -114,14 +114,18 @@ class Run:
             )
         limits = (self.n_trials, self.total_budget, self.timeout, self.stop)
         if all(limit is None for limit in limits) and not math.isfinite(space.size):
-            raise StudyError("this run would never end; give n_trials, a budget, timeout or stop")
+            raise StudyError(
+                "this run would never end; give n_trials, total_budget, timeout or stop"
+            )
         self._check_workers()
 
     def _check_workers(self) -> None:
         """Refuse combinations of objective, workers and time limit that cannot be run."""
         command = isinstance(self.objective, Command)
         if self.on_ray is not None and command:
-            raise StudyError("Ray runs functions; start the command from one, or use processes")
+            raise StudyError(
+                "Ray runs functions; start the command from a function, or use worker processes"
+            )
         if sys.platform == "win32" and self.ray is None and (command or not self._here):
             raise StudyError(
                 "worker processes and commands need Linux or macOS; on Windows run functions with"
@@ -129,7 +133,9 @@ class Run:
             )
         in_process = self.workers == 1 and self.ray is None and not command
         if self.time_limit is not None and in_process:
-            raise StudyError("time_limit needs processes that can be ended; use workers=2 or more")
+            raise StudyError(
+                "time_limit needs worker processes that can be ended; use workers=2 or more"
+            )
 
     def limits(self, history: History, lift_all: bool = False) -> StudyChanged:
         """Return the limits that this run sets. A time limit counts from now, so that methods plan

@@ -172,7 +172,8 @@ def public_keys(path: str | Path) -> tuple[PublicKey, ...]:
 
 
 def configured(variable: str, given: str | Path | None = None) -> str | None:
-    """Return the key file that an option (``given``) or else the variable names; None for neither."""
+    """Return the key file that an option (``given``) or else the variable names; None for neither.
+    `StudyError` for an empty name."""
     chosen = os.environ.get(variable) if given is None else str(given)
     if chosen is not None and not chosen.strip():
         raise StudyError(

@@ -27,7 +27,8 @@ LEFT_TO_GAIN = "left to gain"
 
 
 class StopRule(ABC):
-    """A condition that ends a run; ``now`` and ``began``, its begin, are times of the stopwatch."""
+    """A condition that ends a run. ``now`` is the time on the stopwatch, ``began`` the time when
+    this run began."""
 
     @abstractmethod
     def satisfied(self, history: History, now: float, began: float) -> bool:

@@ -461,7 +461,9 @@ class Study(Logged):
         history = self.history
         request.check(history)
         if callable(callbacks) or not all(callable(callback) for callback in callbacks):
-            raise StudyError(f"callbacks is {callbacks!r}; give a list of functions")
+            raise StudyError(
+                f"callbacks is {callbacks!r}; it must be a list of functions of (study, trial)"
+            )
         # A signature covers the URL of the checkpoints.
         key = signing_key() if request.placement != Placement() else None
         plan = None if key is None else self._signed_plan(key, request.placement.checkpoints)

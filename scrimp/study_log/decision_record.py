@@ -306,7 +306,8 @@ class Fit(_Part, frozen=True):
 
 
 class DrawnAt(_Part, frozen=True):
-    """The draw of new configurations by freeze-thaw: its decision, and the rows and trials by then."""
+    """The time at which freeze-thaw drew new configurations: the number of the decision, and of the
+    rows and trials known then."""
 
     decision: Count
     rows: Count

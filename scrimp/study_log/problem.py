@@ -163,7 +163,9 @@ def check_table(
             raise StudyError(f"{label} of {name!r} is {number!r}; it must be a finite number")
     missing = [name for name in metrics if name not in table]
     if whole and table and missing:
-        raise StudyError(f"{label} leaves out {', '.join(missing)}; give every metric, or none")
+        raise StudyError(
+            f"{label} leaves out {', '.join(missing)}; give a number for every metric, or none"
+        )
 
 
 def check_weights(weights: Mapping[str, float]) -> None:
