@@ -91,7 +91,8 @@ def test_runs_are_trained_to_their_ends_where_first_slices_foretell_little(
 
 def test_the_waiting_trial_that_is_expected_to_end_best_is_trained(noisy: scrimp.Study) -> None:
     decided, granted, _ = grants(noisy)[0]
-    then = History.of(noisy.history.events[: decided.seen])
+    # With the record of the decision, which has its fit.
+    then = History.of(noisy.history.events[: decided.seen + 1])
     waiting = then.with_status("paused")
     points = ForecastPoints([trial.config for trial in waiting], np.full(len(waiting), float(FULL)))
     (column,) = noisy.policy.forecast(then, points, np.random.default_rng(0))
