@@ -120,15 +120,17 @@ def new_pair(path: Path) -> PublicKey:
     pem = serialization.Encoding.PEM
     secret = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     public = key.public_key().public_bytes(pem, serialization.PublicFormat.SubjectPublicKeyInfo)
-    for place, text, mode in ((path, secret, 0o600), (public_path, public, 0o644)):
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY
-        try:
+    flags, made = os.O_WRONLY | os.O_CREAT | os.O_EXCL | BINARY, list[Path]()
+    try:
+        for place, text, mode in ((path, secret, 0o600), (public_path, public, 0o644)):
             with open(os.open(place, flags, mode), "wb") as file:
+                made.append(place)
                 file.write(text)
-        except OSError:
-            for half in (path, public_path):
-                half.unlink(missing_ok=True)
-            raise
+    except OSError:
+        # Never a file that someone else made in the meantime.
+        for half in made:
+            half.unlink()
+        raise
     return PrivateKey(key).public
 
 

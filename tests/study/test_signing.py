@@ -77,6 +77,17 @@ def test_no_key_is_overwritten(taken: str, tmp_path: Path) -> None:
         new_pair(tmp_path / "k")
 
 
+@pytest.mark.parametrize("taken", ["k", "k.pub"])
+def test_a_key_that_appears_in_the_meantime_stays(
+    taken: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / taken).write_text("a key")
+    monkeypatch.setattr(os.path, "lexists", lambda path: False)
+    with pytest.raises(FileExistsError):
+        new_pair(tmp_path / "k")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [(taken, "a key")]
+
+
 def test_a_file_may_hold_the_keys_of_several_people(tmp_path: Path) -> None:
     made = [new_pair(tmp_path / name) for name in ("ann", "bob")]
     both = tmp_path / "team.pub"
