@@ -138,7 +138,10 @@ def draw_allowed(
         return parameter.value
     if parameter.default is not None and (needed is None or identity(parameter.default) in needed):
         return parameter.default
-    fitting = [value for value in parameter.grid or () if identity(value) in (needed or ())]
+    # Without a condition the grid is not listed: it may have a thousand million values.
+    fitting = (
+        [value for value in parameter.grid or () if identity(value) in needed] if needed else []
+    )
     return fitting[rng.integers(len(fitting))] if fitting else parameter.from_unit(rng.random())
 
 
