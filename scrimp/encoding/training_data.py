@@ -193,7 +193,9 @@ def training_data(history: History, encoding: Encoding, rule: BudgetRule | None 
         if trial.id not in kept or kept[trial.id][0] is not trial:
             failed = has_failed(trial)
             observed = rule.observed(trial, failed)
-            rows: list[Seen] = [(trial, budget, point) for budget, point in observed]
+            rows: list[Seen] = []
+            for budget, point in observed:
+                rows.append((trial, budget, point))
             due = rule.awaited(trial, observed)
             if failed and due is not None:
                 rows.append((trial, due, None))
@@ -235,6 +237,9 @@ def _training(
         errors.append(error)
     y, failed = np.array(losses, dtype=float).reshape(-1, count), np.array(failures, dtype=bool)
     y[failed] = np.max(y, axis=0, initial=-math.inf, where=np.isfinite(y))
+    constraints = {}
+    for name, rule in problem.constraints.items():
+        constraints[name] = _constraint_rows(name, rule, seen)
     rows, usable = encoded
     trials, waiting = np.array(ids, dtype=np.int64), np.array(pending, dtype=float).reshape(-1, 2)
     return Training(
@@ -244,9 +249,7 @@ def _training(
         y=y,
         noise=np.array(errors, dtype=float).reshape(-1, count) ** 2,
         failed=failed,
-        constraints={
-            name: _constraint_rows(name, rule, seen) for name, rule in problem.constraints.items()
-        },
+        constraints=constraints,
         log_cost=None if problem.cost is None else _log_cost(seen),
         pending=rows[waiting[:, 0].astype(np.int64)],
         pending_budget=waiting[:, 1],

@@ -13,7 +13,7 @@ everything that uses a `FittedSurrogate`.
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TypedDict, Unpack
 
 import numpy as np
 
@@ -140,9 +140,19 @@ class SampledPosterior(FittedSurrogate):
         return {}
 
 
-def random_posterior(seed: int, n: int = 12, d: int = 3, **settings: Any) -> DensePosterior:
-    """Return a model of n noisy observations of a random smooth function of d inputs, with these
-    settings of `DensePosterior`."""
+class PosteriorSettings(TypedDict, total=False):
+    """The settings of a `DensePosterior`."""
+
+    amplitude: float
+    noise: float
+    level: float
+    means_only: bool
+
+
+def random_posterior(
+    seed: int, n: int = 12, d: int = 3, **settings: Unpack[PosteriorSettings]
+) -> DensePosterior:
+    """Return a model of n noisy observations of a random smooth function of d inputs."""
     rng = np.random.default_rng(seed)
     x = rng.random((n, d))
     length_scales = np.exp(rng.uniform(np.log(0.2), np.log(1.0), d)) * np.sqrt(d / 3)

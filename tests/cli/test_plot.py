@@ -170,7 +170,7 @@ def test_the_model_of_an_earlier_iteration(
         return str(shown.stdout)
 
     trials = len(scrimp.load_study("small", storage=small).trials)
-    assert ": 1 observations of" in drawn("--iteration", "1")
+    assert ": 1 observation of" in drawn("--iteration", "1")
     assert ": 1 observations of" not in drawn()
     with pytest.raises(StudyError, match=f"iteration is {trials}"):
         drawn("--iteration", str(trials))

@@ -101,9 +101,10 @@ def test_a_name_is_given_once_in_every_kind(kind: str) -> None:
 def test_what_was_registered_is_used_by_name() -> None:
     for kind, thing in THINGS.items():
         register(kind, "mine", thing)
-    for parts in ("kernel=mine", "surrogate=mine", "cost_function=mine,cost_surrogate=mine"):
+    for parts in ("kernel=mine", "surrogate=mine", "cost_function=mine", "cost_surrogate=mine"):
         method = f"gp:acquisition=mine,{parts},initial=2"
-        study = scrimp.create_study("s", SPACE, method=method, storage="mine://", seed=0)
+        cost = "seconds" if parts.startswith("cost_surrogate") else None
+        study = scrimp.create_study("s", SPACE, method=method, cost=cost, storage="mine://", seed=0)
         study.optimize(lambda trial: (trial.params["x"] - 0.3) ** 2, n_trials=4)
         assert len(study.trials) == 4 and not study.history.degraded
 

@@ -74,5 +74,5 @@ def test_a_resumed_study_decides_as_an_uninterrupted_one(tmp_path):
 
 
 def test_settings_of_one_metric_are_refused():
-    with pytest.raises(MethodError, match="expected growth of the front"):
+    with pytest.raises(MethodError, match="works with one metric only; use acquisition='log-ei'"):
         studied("mobster-joint:acquisition=ei", count=1)

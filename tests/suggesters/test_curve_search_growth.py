@@ -85,5 +85,7 @@ def test_methods_that_decide_by_growth(method: str) -> None:
     ],
 )
 def test_settings_of_one_metric_are_refused(method: str, setting: str) -> None:
-    with pytest.raises(MethodError, match=f"{setting} is .* leave {setting} out"):
+    with pytest.raises(
+        MethodError, match=f"{setting} is .* works with one metric only; use {setting}="
+    ):
         play(front_study(method), 1)

@@ -34,6 +34,7 @@ SHARE = 0.25
 ASKER = """
 import json, os, sys, time
 import scrimp
+from scrimp.checkpoint_selection import selection as module
 from tests.tools.question_torture import evaluate
 
 def note(kind, trial):
@@ -41,16 +42,20 @@ def note(kind, trial):
     with open(os.environ["NOTES"], "a") as file:
         file.write(json.dumps(line) + "\\n")
 
+def noted(function, settings):
+    inner = Evaluation(function, settings)
+
+    def objective(trial):
+        note("asks", trial)
+        time.sleep(0.0 if os.path.exists(os.environ["NOTES"] + ".hurry") else 0.15)
+        inner(trial)
+        note("acknowledged", trial)
+
+    return objective
+
+Evaluation = module.QuestionEvaluation
+module.QuestionEvaluation = noted
 selection = scrimp.load_selection("race", storage=sys.argv[1])
-inner = selection._objective(evaluate)
-
-def objective(trial):
-    note("asks", trial)
-    time.sleep(0.0 if os.path.exists(os.environ["NOTES"] + ".hurry") else 0.15)
-    inner(trial)
-    note("acknowledged", trial)
-
-selection._objective = lambda function: objective
 selection.run(evaluate, progress=False)
 """
 
