@@ -1,5 +1,6 @@
 """A SQLite file of each test's own, and one private PostgreSQL server, for the tests of storage."""
 
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,12 @@ def server() -> Iterator[PrivateServer]:
         pytest.skip("no PostgreSQL server is installed here (initdb, pg_ctl)")
     with PrivateServer() as server:
         yield server
+
+
+@pytest.fixture
+def url(server: PrivateServer) -> str:
+    """An empty schema of that server."""
+    return server.url("t" + uuid.uuid4().hex)
 
 
 @pytest.fixture

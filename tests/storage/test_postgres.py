@@ -5,7 +5,6 @@ import random
 import socket
 import tempfile
 import threading
-import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -29,11 +28,6 @@ from scrimp.testing.storages import (
 )
 from tests.tools.postgres_server import PrivateServer, available
 from tests.waiting import PATIENCE
-
-
-@pytest.fixture
-def url(server: PrivateServer) -> str:
-    return server.url("t" + uuid.uuid4().hex)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import threading
 import time
-import uuid
 from collections.abc import Iterator
 
 import psycopg
@@ -21,11 +20,6 @@ from scrimp.storage.postgres_schema import SCHEMA_STEPS
 from scrimp.storage.postgres_server import PostgresServer, Watch
 from scrimp.testing.storages import first_event, report_of
 from tests.tools.postgres_server import PrivateServer, available
-
-
-@pytest.fixture
-def url(server: PrivateServer) -> str:
-    return server.url("t" + uuid.uuid4().hex)
 
 
 @pytest.fixture

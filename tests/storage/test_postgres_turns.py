@@ -2,7 +2,6 @@
 
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -22,13 +21,7 @@ from scrimp.testing.storages import (
     first_event,
     report_of,
 )
-from tests.tools.postgres_server import PrivateServer
 from tests.waiting import PATIENCE
-
-
-@pytest.fixture
-def url(server: PrivateServer) -> str:
-    return server.url("t" + uuid.uuid4().hex)
 
 
 @pytest.fixture
