@@ -211,12 +211,11 @@ class DensityRatio:
 
 def _log_within(centres: Array, width: Array) -> Array:
     """Return the logarithm of the mass in [0, 1] of a Gaussian around each centre."""
-    low, high = centres / width, (1.0 - centres) / width
-    outside = np.zeros(centres.shape)
-    for ends in (low, high):
-        near = ends < _MAX_STANDARD_DEVIATIONS
-        outside[near] += ndtr(-ends[near])
-    inside: Array = np.log1p(-outside)
+    ends = np.stack([centres, 1.0 - centres]) / width
+    near = ends < _MAX_STANDARD_DEVIATIONS
+    outside = np.zeros(ends.shape)
+    outside[near] = ndtr(-ends[near])
+    inside: Array = np.log1p(-outside.sum(axis=0))
     return inside
 
 
@@ -229,7 +228,7 @@ def _log_gaussians(x: Array, centres: Array, widths: Array) -> Array:
     missing, lost = np.isnan(x), np.isnan(centres)
     scaled = (centres - 0.5) / widths**2
     constant = (0.25 - 0.5 * centres) * scaled - np.log(widths * np.sqrt(2.0 * np.pi))
-    constant -= _log_within(centres, np.broadcast_to(widths, centres.shape))
+    constant -= _log_within(centres, widths)
     square = np.broadcast_to(-0.5 / widths**2, centres.shape)
     weights = np.concatenate([scaled, square, constant], axis=1)
     if lost.any():
@@ -251,7 +250,7 @@ def _log_kernel(column: Column, x: Array, centres: Array, width: Array) -> Array
     low, high = _cells(column, x)
     mass = ndtr((high[:, None] - centres) / width) - ndtr((low[:, None] - centres) / width)
     log_kernel = np.log(np.maximum(mass, 0.0) / (high - low)[:, None])
-    return np.where(known, log_kernel - _log_within(centres, np.asarray(width)), 0.0)
+    return np.where(known, log_kernel - _log_within(centres, width), 0.0)
 
 
 def _cells(column: Column, x: Array) -> tuple[Array, Array]:
