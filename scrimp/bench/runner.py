@@ -120,13 +120,16 @@ def _inherited() -> Iterator[None]:
 @contextmanager
 def _progress(total: int, done: int) -> Iterator[Callable[[], None]]:
     """Show a progress bar on a terminal, and nothing in a pipe."""
+    # A bar of Rich that is disabled still ends with an empty line in older versions.
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
     from rich import progress
     from rich.console import Console
 
     counts = progress.BarColumn(), progress.MofNCompleteColumn()
     times = progress.TimeElapsedColumn(), progress.TimeRemainingColumn()
-    console, hidden = Console(stderr=True), not sys.stderr.isatty()
-    with progress.Progress(*counts, *times, console=console, disable=hidden) as bar:
+    with progress.Progress(*counts, *times, console=Console(stderr=True)) as bar:
         task = bar.add_task("runs", total=total, completed=done)
         yield lambda: bar.advance(task)
 

@@ -1,6 +1,7 @@
 """Cells in worker processes: kept as they come, resumed, pinned to one thread."""
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,6 +54,17 @@ def test_workers_have_one_thread_and_this_process_is_left_alone(
         assert os.environ["SCRIMP_PLUGINS"] == "toy_one,toy_two"
     assert os.environ["OPENBLAS_NUM_THREADS"] == "7" and "MKL_NUM_THREADS" not in os.environ
     assert "SCRIMP_PLUGINS" not in os.environ
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_is_shown_on_a_terminal_and_nothing_in_a_pipe(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], terminal: bool
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    with runner._progress(3, 1) as advance:
+        advance()
+    printed = capsys.readouterr()
+    assert printed.out == "" and ("2/3" in printed.err) == terminal == bool(printed.err)
 
 
 def test_errors_of_workers_arrive(tmp_path: Path) -> None:
