@@ -496,8 +496,10 @@ class Study(Logged):
 
         for name in ("started", "ended"):
             if name in frame:
+                # Every version of pandas has the dates before 9e9, in the year 2255.
                 seconds = frame[name].astype(float)
-                frame[name] = pandas.to_datetime(seconds, unit="s", utc=True, errors="coerce")
+                seconds = seconds.where(seconds.abs() < 9e9)
+                frame[name] = pandas.to_datetime(seconds, unit="s", utc=True)
         return frame
 
     def predict(
