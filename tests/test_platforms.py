@@ -39,6 +39,8 @@ import socket, sqlite3, ssl, subprocess, sys, tempfile, threading, time, uuid
 import cloudpickle, msgspec, numpy, rich.console, scipy.linalg, scipy.optimize, scipy.stats, typer
 import scipy.special, scipy.spatial, threadpoolctl
 threadpoolctl.sys = type("LinuxSys", (), {{**vars(sys)}})
+# Older versions of it find the library of C with os.uname, once.
+threadpoolctl.threadpool_info()
 {lacks}
 class Blocked:
     def find_spec(self, name, path=None, target=None):
