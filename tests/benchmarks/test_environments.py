@@ -26,6 +26,6 @@ def test_a_complete_environment_is_left_alone(monkeypatch: pytest.MonkeyPatch) -
 def test_unknown_names_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert environments.main(["optunna"]) == 2
     assert (
-        "unknown peer 'optunna'; known: optuna, botorch, syne-tune, smac, training, neps"
+        "unknown peer 'optunna'; known: optuna, botorch, syne-tune, smac, hebo, training, neps"
         in capsys.readouterr().out
     )
