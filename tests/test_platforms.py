@@ -30,6 +30,10 @@ gone = {
 }
 blocked = {"fcntl", "resource", "termios", "tty", "pwd", "grp", "pty", "syslog"}
 os.supports_fd = set()
+# What shutil found out about the system when it was imported.
+import shutil
+shutil._use_fd_functions = False
+shutil._winapi = type("Winapi", (), {"NeedCurrentDirectoryForExePath": lambda name: True})
 """,
 }
 
