@@ -15,6 +15,7 @@
     │   ├── CheckpointError  a disk that cannot store checkpoints: the run ends, no trial fails
     │   └── Conflict         another process took this numbered decision: read the log and decide again
     │       └── TurnLost     the log that was read may be void too: read it again from the start
+    ├── OutputError          an output that no one reads any more: the run ends, no trial fails
     ├── NumericalError       a matrix that no amount of jitter makes positive definite
     └── TableError           a benchmark or score file that does not follow its format
 
@@ -91,6 +92,11 @@ class Unreachable(StorageError):
 class CheckpointError(StorageError):
     """A full, read-only or broken disk, or a bucket that denies access, for checkpoints: no trial
     fails because of it."""
+
+
+class OutputError(ScrimpError):
+    """A terminal that was closed, or a pipe that no one reads any more: no trial fails because its
+    objective could not print."""
 
 
 class Conflict(StorageError):

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from scrimp.bench.results import Cell, Run, append_result, read_runs, result_cell
+from scrimp.display.terminal import on_terminal
 from scrimp.errors import StudyError
 from scrimp.json_values import Config, Json
 from scrimp.methods.named_methods import build_policy, choose, parse_method
@@ -121,7 +122,7 @@ def _inherited() -> Iterator[None]:
 def _progress(total: int, done: int) -> Iterator[Callable[[], None]]:
     """Show a progress bar on a terminal, and nothing in a pipe."""
     # A bar of Rich that is disabled still ends with an empty line in older versions.
-    if not sys.stderr.isatty():
+    if not on_terminal(sys.stderr):
         yield lambda: None
         return
     from rich import progress

@@ -5,14 +5,17 @@ input).
 run or asked for its own help, so that ``scrimp --help`` starts at once.
 """
 
+import errno
 import importlib
 import inspect
+import io
 import logging
 import os
 import sys
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
 import typer
 from typer import Option
@@ -20,7 +23,11 @@ from typer.core import TyperCommand, TyperGroup
 
 from scrimp.checks import nearest_name
 from scrimp.cli.printing import echo
-from scrimp.errors import AddressError, BrokenObjective, ScrimpError, StorageError
+from scrimp.errors import AddressError, BrokenObjective, OutputError, ScrimpError, StorageError
+from scrimp.storage.durable_files import fill_standard_streams
+
+FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+"""Errors of a disk that is full or broken, and of a terminal that is gone."""
 
 TAGLINE = "Find the best model with the fewest evaluations."
 
@@ -149,9 +156,32 @@ def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
     echo(f"scrimp: {message}", err=True)
 
 
+def _prepare_output() -> None:
+    """Give the command an output, even where it is closed, that takes every character."""
+    fill_standard_streams()
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8")
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Names and notes may have letters that the locale does not.
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _end_with(error: OSError) -> NoReturn:
+    """Print an error of the system. The exit code is 2 for a wrong file or folder, and 1 for what
+    fails here and now, such as a full disk."""
+    where = f"{error.filename}: " if error.filename else ""
+    if not where and error.errno in FULL_ERRORS:
+        where = "the output cannot be written: "
+    with suppress(OSError):  # standard error may be what failed
+        echo(f"scrimp: {where}{error.strerror or error}", err=True)
+    sys.exit(2 if error.filename and error.errno not in FULL_ERRORS else 1)
+
+
 def main() -> None:
     """Run the command. Print scrimp's errors without a traceback, unless ``--debug`` is given."""
     debug = "--debug" in sys.argv
+    _prepare_output()
     # The progress display prints failures.
     logging.getLogger("scrimp").addHandler(logging.NullHandler())
     if "dashboard" in sys.argv or "serve" in sys.argv:
@@ -166,13 +196,12 @@ def main() -> None:
         if debug:
             raise
         echo(f"scrimp: {error}", err=True)
-        failed = isinstance(error, StorageError | BrokenObjective)
+        failed = isinstance(error, StorageError | OutputError | BrokenObjective)
         sys.exit(1 if failed and not isinstance(error, AddressError) else 2)
     except OSError as error:
         if debug:
             raise
-        echo(f"scrimp: {error.filename or 'file'}: {error.strerror or error}", err=True)
-        sys.exit(2)
+        _end_with(error)
     except KeyboardInterrupt:
         echo("scrimp: interrupted; everything reported so far is saved", err=True)
         sys.exit(1)

@@ -14,9 +14,11 @@ from typer import Argument, Option
 
 from scrimp.cli.options import JsonOption, StorageOption, StudyArgument, words_of
 from scrimp.cli.printing import command_to_copy, echo
+from scrimp.display.terminal import on_terminal
 from scrimp.errors import ScrimpError, StudyError
 from scrimp.executors.clock import wall_clock
 from scrimp.json_values import Json
+from scrimp.storage.durable_files import write_whole
 from scrimp.study.studies import DEFAULT_URL, delete_study, load_any, load_study, storage_at
 from scrimp.study_log.messages import printable
 
@@ -99,7 +101,7 @@ def delete_command(
     place = storage_at(storage)
     count = len(load_any(study, storage=place).trials)
     if not yes:
-        if not sys.stdin.isatty():
+        if not on_terminal(sys.stdin):
             echo(f"scrimp: study {study!r} has {count} trials; add --yes to delete it", err=True)
             raise typer.Exit(2)
         typer.confirm(f"Delete study {study!r} with {count} trials?", abort=True)
@@ -120,7 +122,7 @@ def export_command(
 
     Example: scrimp export digits --out digits.csv
     """
-    from scrimp.formats.exports import FORMATS, write_csv, write_json, write_parquet
+    from scrimp.formats.exports import FORMATS, parquet_of, write_csv, write_json
 
     kind = format or (out.suffix.removeprefix(".").lower() if out is not None else "csv")
     if kind not in FORMATS:
@@ -135,17 +137,20 @@ def export_command(
             raise StudyError(
                 "Parquet cannot go to standard output; name a file with --out digits.parquet"
             )
-        write_parquet(history, out)
-    elif out is None and sys.stdout.isatty():
-        # A terminal would obey control characters.
-        text = io.StringIO()
-        write(text)
-        echo(text.getvalue().replace("\r\n", "\n").rstrip("\n"))
-    elif out is None:
-        write(sys.stdout)
+        write_whole(out, parquet_of(history))
     else:
-        with out.open("w", encoding="utf-8", newline="") as file:
-            write(file)
+        text = io.StringIO(newline="")
+        write(text)
+        if out is not None:
+            write_whole(out, text.getvalue().encode())
+        elif on_terminal(sys.stdout):
+            # A terminal would obey control characters.
+            echo(text.getvalue().replace("\r\n", "\n").rstrip("\n"))
+        else:
+            if isinstance(sys.stdout, io.TextIOWrapper):
+                # As in a file, whatever the locale.
+                sys.stdout.reconfigure(encoding="utf-8", newline="")
+            sys.stdout.write(text.getvalue())
     if out is not None:
         echo(f"wrote {len(history.trials)} trials to {out}")
 

@@ -17,6 +17,7 @@ from scrimp.checks import did_you_mean
 from scrimp.cli.options import PluginOption, StorageOption
 from scrimp.cli.printing import echo
 from scrimp.errors import StudyError
+from scrimp.storage.durable_files import write_whole
 from scrimp.study.studies import DEFAULT_URL, load_study
 from scrimp.study_log.messages import printable
 
@@ -140,11 +141,11 @@ def write_figure(picture: "Figure", path: Path) -> None:
     """Write the figure in the format that the file's ending names."""
     kind = path.suffix.removeprefix(".").lower()
     if kind == "html":
-        path.write_text(figure_page(picture), encoding="utf-8")
+        write_whole(path, figure_page(picture).encode())
     elif kind == "json":
-        path.write_text(picture.to_json(), encoding="utf-8")
+        write_whole(path, picture.to_json().encode())
     elif kind in IMAGES:
-        path.write_bytes(_image(picture, kind))
+        write_whole(path, _image(picture, kind))
     else:
         raise StudyError(
             f"{str(path)!r} has no known ending; use .html, .json, .{', .'.join(IMAGES)}"

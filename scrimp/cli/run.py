@@ -15,6 +15,7 @@ from scrimp.cli.options import JsonOption, PluginOption, StorageOption, StudyArg
 from scrimp.cli.printing import command_to_copy, echo
 from scrimp.cli.show import show_best
 from scrimp.display.study_words import failure_line, summary_line
+from scrimp.display.terminal import on_terminal
 from scrimp.errors import BrokenObjective, ObjectiveError, StudyError
 from scrimp.executors.clock import stopwatch
 from scrimp.executors.process_tree import hidden_secrets
@@ -157,7 +158,7 @@ def _run(study: Study, url: str, as_json: bool, carry_out: Callable[[], bool]) -
         raise typer.Exit(1) from None
     history = study.history
     record = StudyRecord.of(history, seconds=stopwatch() - began)
-    if not sys.stderr.isatty():  # where the live display stands
+    if not on_terminal(sys.stderr):  # where the live display stands
         echo(printable(summary_line(record)), err=True)
     if as_json:
         echo(json.dumps(record.best))

@@ -2,6 +2,7 @@
 elsewhere, and what the model predicts of the others."""
 
 import csv
+import io
 import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -15,6 +16,7 @@ from scrimp.cli.options import JsonOption, PluginOption, StorageOption
 from scrimp.cli.printing import echo
 from scrimp.errors import StudyError
 from scrimp.formats.selection_file import SelectionPlan
+from scrimp.storage.durable_files import write_whole
 from scrimp.study.studies import DEFAULT_URL
 
 if TYPE_CHECKING:  # loading these takes time
@@ -240,10 +242,11 @@ def posterior_command(  # noqa: PLR0913 - the options of a command
 
     belief = posterior_of(_believed(scores, weight, direction, method, storage))
     if out is not None:
-        with open(out, "w", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, ["checkpoint", "task", "mean", "std", "measured"])
-            writer.writeheader()
-            writer.writerows(belief.records())
+        file = io.StringIO(newline="")
+        writer = csv.DictWriter(file, ["checkpoint", "task", "mean", "std", "measured"])
+        writer.writeheader()
+        writer.writerows(belief.records())
+        write_whole(out, file.getvalue().encode())
     if as_json:
         names = ("mean", "std", "average_mean", "average_std", "smooth_average")
         labels = {"checkpoints": list(belief.checkpoints), "tasks": list(belief.tasks)}

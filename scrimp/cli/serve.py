@@ -26,6 +26,7 @@ from typer import Argument, Option
 
 from scrimp.cli.options import HostOption, JsonOption, PortOption, StorageOption
 from scrimp.cli.printing import echo
+from scrimp.display.terminal import on_terminal
 from scrimp.errors import StudyError
 from scrimp.space.parameter import Float
 from scrimp.space.space import Space
@@ -128,7 +129,7 @@ def address_of(listening: socket.socket, host: str) -> str:
 
 def on_desktop() -> bool:
     """True if this is a terminal on a desktop, where a browser can be opened."""
-    if not sys.stdout.isatty() or "SSH_CONNECTION" in os.environ:
+    if not on_terminal(sys.stdout) or "SSH_CONNECTION" in os.environ:
         return False
     shown = any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
     return shown or sys.platform in ("darwin", "win32")

@@ -13,7 +13,7 @@ Names and messages are shown as text, never interpreted as markup.
 
 from collections.abc import Iterable, Sequence
 from textwrap import wrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from scrimp.display.figures import number, shortened_text, sparkline
 from scrimp.display.study_words import (
@@ -39,6 +39,15 @@ if TYPE_CHECKING:  # loading it takes a while
 LABEL_COLUMNS = 9
 MAX_SPARKLINE_COLUMNS, MIN_SPARKLINE_COLUMNS = 40, 6
 """Width of the sparkline, which is left out where it does not fit."""
+
+
+def on_terminal(stream: TextIO | None) -> bool:
+    """Return whether a stream is shown on a terminal. A process may have none: a service whose
+    output is closed, or a program without a console on Windows."""
+    try:
+        return stream is not None and stream.isatty()
+    except (AttributeError, ValueError):  # what a program put in its place, or a closed one
+        return False
 
 
 def screen(record: StudyRecord, width: int, left: str = "") -> list["Text"]:

@@ -256,7 +256,7 @@ class Supervisor(SlotWorker):
                 events = self._watch()
             self._tell("done", events)
         except CheckpointError as error:
-            self._tell("trouble", [str(error)])
+            self._tell("trouble", [error])
         except Exception as error:
             # Such as a missing folder, or no free process: only this trial fails.
             why = f"the script could not be run: {error!r}"

@@ -12,8 +12,11 @@ into events. `InProcess` is the executor that does so in this process, where deb
 usual.
 """
 
+import errno
 import logging
 import math
+import select
+import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,7 +26,7 @@ from types import TracebackType
 from typing import NamedTuple, NoReturn, SupportsFloat, TypeVar, cast, overload
 
 from scrimp.checks import did_you_mean, is_finite
-from scrimp.errors import CheckpointError, ReportError
+from scrimp.errors import CheckpointError, OutputError, ReportError
 from scrimp.executors.checkpoint_folder import CheckpointFolder
 from scrimp.executors.clock import Clock, stopwatch_of, wall_clock
 from scrimp.executors.executor import Assignment, Deliver, Executor
@@ -329,9 +332,30 @@ def _of_the_user(error: BaseException) -> TracebackType | None:
     return None if inside is None or inside.tb_frame.f_code is LiveTrial.report.__code__ else inside
 
 
+def _output_trouble(error: BaseException) -> OutputError | None:
+    """Return an error if the objective could not print: its terminal was closed, or the program
+    that read the output has ended."""
+    broken = isinstance(error, OSError) and error.errno in (errno.EPIPE, errno.EIO)
+    if not broken or not any(_abandoned(number) for number in (1, 2)):
+        return None
+    return OutputError(
+        f"the objective cannot print: {error}. The terminal, or the program that read the output, is"
+        " gone; no trial has failed: run again, with the output in a file"
+    )
+
+
+def _abandoned(descriptor: int) -> bool:
+    """Return whether no one is left at the other end of a pipe or a terminal."""
+    if sys.platform == "win32":
+        return False
+    poll = select.poll()
+    poll.register(descriptor, select.POLLOUT)
+    return any(state & (select.POLLERR | select.POLLHUP) for _, state in poll.poll(0))
+
+
 def run_objective(objective: Objective, trial: LiveTrial, clock: Clock) -> list[Event]:
     """Call the objective; return the events that end the attempt, none when it just used up its
-    grant. Raises `CheckpointError` when the disk failed."""
+    grant. Raises `CheckpointError` when the disk failed, `OutputError` when no one reads the output."""
     assignment = trial._assignment
 
     def ended(status: str, message: str) -> list[Event]:
@@ -343,7 +367,7 @@ def run_objective(objective: Objective, trial: LiveTrial, clock: Clock) -> list[
             # Reporting checks the type.
             trial.report(cast("SupportsFloat", result), step=assignment.end)
     except (Exception, SystemExit) as error:
-        trouble = trial.trouble(error)
+        trouble = trial.trouble(error) or _output_trouble(error)
         if trouble is not None:
             raise trouble from error
         error.__traceback__ = _of_the_user(error)

@@ -2,14 +2,14 @@
 
 A worker calls `run_assignment` and sends what happens, as a word with a list: ("report", events),
 after which it waits for an answer; ("done", events) at the end of an attempt; ("trouble",
-[message]) when the disk failed. A worker that has died is ("gone", events), and is replaced.
+[error]) when the disk or the output failed. A worker that has died is ("gone", events), and is replaced.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
-from scrimp.errors import CheckpointError
+from scrimp.errors import CheckpointError, OutputError
 from scrimp.executors.clock import stopwatch, wall_clock
 from scrimp.executors.executor import Assignment, Deliver, Executor
 from scrimp.executors.live_trial import Emit, LiveTrial, Task, run_objective
@@ -24,8 +24,8 @@ def run_assignment(task: Task, assignment: Assignment, emit: Emit) -> News:
     try:
         trial = LiveTrial(assignment, metrics, cost, emit, wall_clock)
         return "done", run_objective(objective, trial, wall_clock)
-    except CheckpointError as error:
-        return "trouble", [str(error)]
+    except (CheckpointError, OutputError) as error:
+        return "trouble", [error.with_traceback(None)]
 
 
 class SlotWorker(ABC):
@@ -112,7 +112,7 @@ class WorkerSlots(Executor, Generic[W]):
             assert worker.assignment is not None
             kind, news = worker.news(worker.assignment)
             if kind == "trouble":
-                raise CheckpointError(news[0])
+                raise news[0]
             events += news
             if kind == "report":
                 reporting.append(worker)

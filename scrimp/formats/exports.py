@@ -7,8 +7,8 @@ and every trial with its curve.
 """
 
 import csv
+import io
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from scrimp.errors import StudyError
@@ -65,8 +65,8 @@ def defused(cell: Json) -> Json:
     return f"'{cell}" if isinstance(cell, str) and cell[:1] in FORMULA else cell
 
 
-def write_parquet(history: History, out: Path) -> None:
-    """Write one row per trial, each column of one type; raises `StudyError` without pyarrow."""
+def parquet_of(history: History) -> bytes:
+    """Return one row per trial, each column of one type; raises `StudyError` without pyarrow."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -77,7 +77,9 @@ def write_parquet(history: History, out: Path) -> None:
     table = StudyRecord.of(history).rows()
     columns = {name: [row[name] for row in table] for name in table[0]} if table else {}
     arrays = {name: _column(values) for name, values in columns.items()}
-    pyarrow.parquet.write_table(pyarrow.table(arrays), out)
+    file = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(arrays), file)
+    return file.getvalue()
 
 
 def _column(values: list[Json]) -> "pyarrow.Array":

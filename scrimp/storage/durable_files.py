@@ -5,7 +5,8 @@ A file becomes durable in two steps: flush its content, then the folder that hol
 tree, files are flushed first, then folders from the inside out; the name of the tree itself is
 durable once its parent folder is flushed.
 
-`open_plain` opens regular files only. It follows no links and does not wait for pipes.
+`open_plain` opens regular files only. It follows no links and does not wait for pipes. `write_whole`
+writes a file or leaves it as it was; `fill_standard_streams` keeps what is printed out of files.
 
 `check_local` refuses network file systems, on which SQLite files get damaged: its locks and shared
 memory do not work there.
@@ -15,8 +16,10 @@ import ctypes
 import errno
 import os
 import re
+import shutil
 import stat
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -81,6 +84,47 @@ def write_flushed(path: Path, content: bytes) -> None:
         file.write(content)
         file.flush()
         _to_disk(file.fileno())
+
+
+def fill_standard_streams() -> None:
+    """Open the null device in place of each standard stream that is closed, as some services start.
+
+    Otherwise the next file or connection gets its number: whatever is printed would land in a log.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest free number, so usually the one that is missing.
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != number:
+                os.dup2(opened, number)
+                os.close(opened)
+            # Child processes inherit it, like any standard stream.
+            os.set_inheritable(number, True)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file that a user named, or leave what was there: a full disk cuts no file in half.
+
+    The content goes into a file beside it, which then takes its name. What is no file (such as
+    /dev/stdout), or is in a folder that takes none, is written to directly. Errors name ``path``.
+    """
+    place = path.resolve()
+    there = place.exists()
+    direct = there and not (place.is_file() and os.access(place.parent, os.W_OK))
+    target = path if direct else place.with_name(f".scrimp-{os.getpid()}-{id(content)}.part")
+    try:
+        target.write_bytes(content)
+        if not direct:
+            if there:
+                shutil.copymode(place, target)
+            os.replace(target, place)
+    except OSError as error:
+        if not direct:
+            with suppress(OSError):
+                target.unlink()
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def flush_tree(folder: Path) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from scrimp.checks import nearest_name
 from scrimp.errors import AddressError, StorageError
 from scrimp.plugins.catalog import Catalog
+from scrimp.storage.durable_files import fill_standard_streams
 from scrimp.storage.memory import MemoryStorage
 from scrimp.storage.sqlite import SqliteStorage
 from scrimp.storage.store import Storage
@@ -30,6 +31,7 @@ def open_storage(url: str) -> Storage:
         >>> open_storage("memory://").url
         'memory://'
     """
+    fill_standard_streams()
     shown = without_secrets(str(url))
     if not isinstance(url, str) or "://" not in url:
         name = shown.removeprefix("sqlite:").strip("/") if isinstance(url, str) else ""

@@ -5,7 +5,8 @@ import math
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, get_args
 from scrimp.checks import is_positive, is_whole
 from scrimp.display.card import NotebookOutput, notebook_output, study_card
 from scrimp.display.study_words import failure_line, summary_line
+from scrimp.display.terminal import on_terminal
 from scrimp.errors import ObjectiveError, StudyError
 from scrimp.executors.clock import Clock, wall_clock
 from scrimp.executors.command_line import Command
@@ -265,6 +267,7 @@ class Progress:
     A context manager whose ``update`` observes the history. ``enabled=None`` shows on a terminal
     and in a notebook; True also prints plain lines in a pipe: one when the best value changes, one a
     minute, and one for each of the first failures. ``before`` is the history when the run began.
+    A terminal or a pipe that goes away ends the display, and not the run.
     """
 
     def __init__(
@@ -276,7 +279,7 @@ class Progress:
     ) -> None:
         self._clock, self._stop = clock, stop
         self._card: NotebookOutput | None = None if enabled is False else notebook_output()
-        self._terminal = self._card is None and sys.stderr.isatty()
+        self._terminal = self._card is None and on_terminal(sys.stderr)
         live = self._terminal or self._card is not None
         self._enabled = live if enabled is None else enabled
         self._every = SECONDS_BETWEEN_SCREENS if self._terminal else SECONDS_BETWEEN_CARDS
@@ -309,10 +312,18 @@ class Progress:
         if not self._enabled:
             return
         self._history = history
-        if not self._terminal and self._card is None:
-            self._plain_line(history)
-        elif time.monotonic() - self._drawn >= self._every:
-            self._draw(history)
+        with self._while_it_can_be_seen():
+            if not self._terminal and self._card is None:
+                self._plain_line(history)
+            elif time.monotonic() - self._drawn >= self._every:
+                self._draw(history)
+
+    @contextmanager
+    def _while_it_can_be_seen(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:
+            self._enabled = False
 
     def _draw(self, history: History, over: bool = False) -> None:
         self._drawn = time.monotonic()
@@ -350,8 +361,11 @@ class Progress:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         history = self._history
-        if history is not None and (self._live is not None or self._card is not None):
-            left = history.counts["running"] + history.counts["stale"]
-            self._draw(history, over=kind is None and not left and not history.limits.halt)
-        if self._live is not None:
-            self._live.stop()
+        if not self._enabled:
+            return
+        with self._while_it_can_be_seen():
+            if history is not None and (self._live is not None or self._card is not None):
+                left = history.counts["running"] + history.counts["stale"]
+                self._draw(history, over=kind is None and not left and not history.limits.halt)
+            if self._live is not None:
+                self._live.stop()

@@ -262,7 +262,9 @@ def shown(
     """Show a progress bar on a terminal while past studies are read or fitted, from ``minimum`` on."""
     import sys
 
-    if count < minimum or not sys.stderr.isatty():
+    from scrimp.display.terminal import on_terminal
+
+    if count < minimum or not on_terminal(sys.stderr):
         yield from items
         return
     from rich.console import Console

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from scrimp.errors import CheckpointError, ScrimpError, StorageError
+from scrimp.errors import CheckpointError, OutputError, ScrimpError, StorageError
 from scrimp.executors.executor import Assignment, Executor
 from scrimp.methods.policy import Policy
 from scrimp.schedulers.scheduler import Finish, Verdict, Wait
@@ -117,8 +117,8 @@ class Tuner:
         except KeyboardInterrupt:
             self._running |= {trial.id: trial for trial in self._ledger.unheld()}
             raise
-        except CheckpointError as error:
-            # A disk error fails no trial: running ones return to the study.
+        except (CheckpointError, OutputError) as error:
+            # Such an error fails no trial: running ones return to the study.
             self._reason = str(error)
             raise
         except StorageError:

@@ -14,7 +14,15 @@ from typer.testing import CliRunner
 
 import scrimp
 from scrimp.cli.main import COMMANDS, app, lazy_group, main
-from scrimp.study_log.events import BudgetGranted, Decided, Event, Reported, TrialAdded
+from scrimp.study_log.events import (
+    BudgetGranted,
+    Decided,
+    Event,
+    Reported,
+    StudyChanged,
+    TrialAdded,
+)
+from scrimp.study_log.limits import Totals
 from tests.waiting import PATIENCE
 
 SCRIMP = [str(Path(sys.executable).with_name("scrimp"))]
@@ -57,6 +65,77 @@ def test_debug_shows_the_traceback() -> None:
     assert (
         result.returncode == 1 and "AddressError" in result.stderr and "Traceback" in result.stderr
     )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+def test_an_output_that_takes_nothing_more_is_named(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/made.db"
+    scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), storage=url)
+    with open("/dev/full", "w") as full:
+        words = [*SCRIMP, "show", "s", "--storage", url]
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "scrimp: the output cannot be written: No space left on device\n"
+    done = run("export", "s", "--format", "csv", "--out", "/dev/full", "--storage", url)
+    assert done.returncode == 1 and done.stderr == "scrimp: /dev/full: No space left on device\n"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_letters_that_the_locale_does_not_have(tmp_path: Path, encoding: str) -> None:
+    url = f"sqlite:///{tmp_path}/made.db"
+    space = scrimp.Space({"größe": scrimp.Float(0, 1)})
+    study = scrimp.create_study("s", space, method="random", storage=url)
+    study.tell(study.ask(), 0.5)
+    study.set_note("größer ✓")
+    told = {}
+    for command in ("show", "note", "export"):
+        done = subprocess.run(
+            [*SCRIMP, command, "s", "--storage", url],
+            capture_output=True,
+            env={**os.environ, "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"},
+            timeout=PATIENCE,
+        )
+        assert done.returncode == 0, done.stderr
+        told[command] = done.stdout
+    known = "utf-8" if encoding == "ascii" else encoding
+    note = told["note"].decode(known).strip()
+    assert note == ("note: größer \\u2713" if encoding == "latin-1" else "note: größer ✓")
+    assert "größe" in told["show"].decode(known)
+    # Data are the same everywhere.
+    assert "params_größe" in told["export"].decode("utf-8") and b"\r\n" in told["export"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the shell closes the streams")
+def test_a_run_whose_output_is_closed_and_one_that_no_one_reads(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/made.db"
+    (tmp_path / "train.py").write_text(
+        "def objective(trial):\n    print('hello', flush=True)\n    return trial.params['x']\n"
+    )
+    words = ["--objective", "train:objective", "--storage"]
+    for name, closed, code in (("a", "2>&-", 0), ("b", ">&- 2>&-", 0), ("c", "2>&1 | true", 1)):
+        study = scrimp.create_study(
+            name, scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=url
+        )
+        study._change(StudyChanged(totals=Totals(n_trials=3)))
+        done = subprocess.run(
+            [
+                "bash",
+                "-c",
+                f'set -o pipefail; "$@" {closed}',
+                "-",
+                *SCRIMP,
+                "worker",
+                name,
+                *words,
+                url,
+            ],
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            timeout=PATIENCE,
+        )
+        counts = scrimp.load_study(name, storage=url).history.counts
+        assert (done.returncode != 0) == code, name
+        assert counts["failed"] == 0 and counts["completed"] == 3 * (code == 0), name
 
 
 def test_the_version_is_said() -> None:

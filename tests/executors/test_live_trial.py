@@ -1,13 +1,15 @@
 """What objectives may do, and which events come of it."""
 
+import errno
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from scrimp.errors import ReportError
+from scrimp.errors import OutputError, ReportError
 from scrimp.executors.executor import Assignment
 from scrimp.executors.live_trial import LiveTrial, run_objective
 from scrimp.study_log.events import Ended, Event, Reported
@@ -226,3 +228,27 @@ def test_a_trial_that_is_told_to_end_ends_although_its_report_is_good() -> None:
         assert trial.goes_on is False
 
     assert len(run(objective, end=5.0, goes_on=lambda events: False)) == 1
+
+
+def test_an_objective_whose_reader_is_gone_has_not_failed() -> None:
+    def objective(trial: LiveTrial) -> float:
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")
+
+    # The pipe to somebody else, as to a database: the objective has failed.
+    (event,) = run(objective)
+    assert isinstance(event, Ended) and event.status == "failed"
+    reader, writer = os.pipe()
+    before = os.dup(1)
+    os.dup2(writer, 1)
+    try:
+        (event,) = run(objective)
+        assert isinstance(event, Ended), "somebody may still read"
+        os.close(reader)
+        with pytest.raises(OutputError, match=r"cannot print.*no trial has failed"):
+            run(objective)
+        (event,) = run(lambda trial: 1 / 0)
+        assert isinstance(event, Ended) and "ZeroDivisionError" in event.message
+    finally:
+        os.dup2(before, 1)
+        os.close(before)
+        os.close(writer)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scrimp.errors import CheckpointError
+from scrimp.errors import CheckpointError, OutputError
 from scrimp.executors import worker_slots
 from scrimp.executors.executor import Assignment
 from scrimp.executors.live_trial import LiveTrial
@@ -106,10 +106,11 @@ def test_one_that_takes_too_long_fails_its_trial(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_disk_error_fails_no_trial() -> None:
-    executor = Slots(Told(("trouble", ["the disk is full"])))
-    executor.start(FIRST)
-    with pytest.raises(CheckpointError, match="the disk is full"):
-        delivered(executor)
+    for error in (CheckpointError("the disk is full"), OutputError("the terminal is gone")):
+        executor = Slots(Told(("trouble", [error])))
+        executor.start(FIRST)
+        with pytest.raises(type(error), match=str(error)):
+            delivered(executor)
 
 
 def test_an_attempt_ends_with_its_last_news(tmp_path: Path) -> None:
@@ -121,4 +122,5 @@ def test_an_attempt_ends_with_its_last_news(tmp_path: Path) -> None:
     word, events = run_assignment(task, FIRST, lambda events: True)
     assert word == "done" and events[0].status == "completed"
     on_disk = replace(FIRST, checkpoint_dir=tmp_path / "trial-000000")
-    assert run_assignment(task, on_disk, lambda events: False) == ("trouble", ["the disk is full"])
+    word, (error,) = run_assignment(task, on_disk, lambda events: False)
+    assert word == "trouble" and isinstance(error, CheckpointError) and "is full" in str(error)

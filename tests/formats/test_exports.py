@@ -3,12 +3,11 @@
 import csv
 import io
 import json
-from pathlib import Path
 
 import pytest
 
 import scrimp
-from scrimp.formats.exports import defused, json_record, write_csv, write_json, write_parquet
+from scrimp.formats.exports import defused, json_record, parquet_of, write_csv, write_json
 from scrimp.study_log.record import COLUMNS, StudyRecord
 
 
@@ -50,13 +49,12 @@ def test_json_has_the_question_and_all_reports() -> None:
     assert record["problem"]["space"] == history.problem.space.to_json()
 
 
-def test_whole_numbers_and_fractions_are_one_column_of_numbers(tmp_path: Path) -> None:
+def test_whole_numbers_and_fractions_are_one_column_of_numbers() -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
     space = scrimp.Space(k=scrimp.Categorical([1, 2.5]))
     study = scrimp.create_study("m", space, method="grid", storage="memory://")
     study.optimize(lambda trial: 0.0, n_trials=2)
-    write_parquet(study.history, tmp_path / "m.parquet")
-    rows = parquet.read_table(tmp_path / "m.parquet").to_pylist()
+    rows = parquet.read_table(io.BytesIO(parquet_of(study.history))).to_pylist()
     assert sorted(row["params_k"] for row in rows) == [1.0, 2.5]
 
 

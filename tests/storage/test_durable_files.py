@@ -2,12 +2,14 @@
 
 import errno
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+import scrimp
 from scrimp.errors import StorageError
 from scrimp.storage.durable_files import (
     MIN_FILES_FOR_ONE_FLUSH,
@@ -17,7 +19,9 @@ from scrimp.storage.durable_files import (
     make_folders,
     open_plain,
     write_flushed,
+    write_whole,
 )
+from tests.waiting import PATIENCE
 
 
 def test_content_is_flushed_before_the_name(
@@ -133,3 +137,66 @@ def test_pipes_are_not_waited_for_and_folders_not_read(tmp_path: Path) -> None:
     for path in (tmp_path / "pipe", tmp_path):
         with pytest.raises(StorageError, match="not a plain file"):
             open_plain(path)
+
+
+def test_a_file_that_does_not_fit_leaves_the_one_that_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = Path.write_bytes
+
+    def half(path: Path, content: bytes) -> int:
+        write(path, content[: len(content) // 2])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "kept").write_bytes(b"the old content")
+    monkeypatch.setattr(Path, "write_bytes", half)
+    for name in ("kept", "new"):
+        with pytest.raises(OSError, match="No space left") as caught:
+            write_whole(tmp_path / name, b"the new content")
+        assert caught.value.filename == str(tmp_path / name)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {
+        "kept": b"the old content"
+    }
+
+
+def test_a_whole_file_keeps_links_and_rights_and_goes_to_devices(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"old")
+    (tmp_path / "file").chmod(0o640)
+    (tmp_path / "link").symlink_to("file")
+    write_whole(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "file").read_bytes() == b"new"
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+    write_whole(Path(os.devnull), b"new")
+    assert not Path(os.devnull).is_file()
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write_whole(tmp_path / "folder", b"new")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder", "link"]
+
+
+PRINTING = """
+import os, sys
+import scrimp
+def objective(trial):
+    os.write(1, b"printed by a library")
+    os.write(2, b"printed by a library")
+    return trial.params["x"]
+study = scrimp.create_study(
+    "s", scrimp.Space(x=scrimp.Float(0, 1)), method="random", storage=sys.argv[1], seed=0
+)
+study.optimize(objective, n_trials=3, workers=int(sys.argv[2]), progress=False)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the shell closes the streams")
+@pytest.mark.parametrize("closed", ["<&- >&-", ">&- 2>&-"])
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_what_is_printed_to_closed_streams_lands_in_no_log(
+    tmp_path: Path, closed: str, workers: str
+) -> None:
+    url = f"journal:///{tmp_path}/studies"
+    program = [sys.executable, "-c", PRINTING, url, workers]
+    subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *program], check=True, timeout=PATIENCE)
+    assert scrimp.load_study("s", storage=url).history.counts["completed"] == 3
+    found = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert found and not any(b"printed by" in path.read_bytes() for path in found)

@@ -139,6 +139,38 @@ def test_in_a_pipe_it_is_plain_lines_when_the_best_changes(
     assert "best a[red]�[2J 0.5 (trial 0)" in lines[0] and "0.2 (trial 2)" in lines[1]
 
 
+def test_a_pipe_that_no_one_reads_any_more_ends_the_display_and_not_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Broken(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError("Broken pipe")
+
+    monkeypatch.setattr("sys.stderr", Broken())
+    study = study_with([1.0])
+    study.optimize(lambda trial: float(-trial.id), n_trials=3, progress=True)
+    assert study.history.counts["completed"] == 3
+
+
+class Closed(io.StringIO):
+    def isatty(self) -> bool:
+        raise ValueError("I/O operation on closed file")
+
+
+class OnlyWrites:
+    def write(self, text: str) -> None:
+        raise AssertionError("written to")
+
+
+@pytest.mark.parametrize("stream", [None, Closed(), OnlyWrites()])
+def test_a_process_without_standard_error_runs(
+    monkeypatch: pytest.MonkeyPatch, stream: object
+) -> None:
+    monkeypatch.setattr("sys.stderr", stream)
+    study = study_with([1.0, 2.0])
+    assert study.history.counts["completed"] == 2
+
+
 def test_plain_lines_come_every_minute_and_name_the_first_failures(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
