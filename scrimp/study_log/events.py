@@ -256,6 +256,8 @@ def as_annotation(
             raise StudyError(f"the attribute's name {name!r} is not valid Unicode; use another")
         try:
             msgspec.json.encode(value, enc_hook=_plain)
+        except UnicodeEncodeError:
+            raise StudyError(f"attribute {name!r} has a text that is not valid Unicode") from None
         except (TypeError, ValueError, RecursionError, OverflowError):
             raise StudyError(
                 f"attribute {name!r} is of type {type(value).__name__}; it must be plain data: "

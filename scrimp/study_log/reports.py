@@ -7,8 +7,10 @@ metric of the study, the trial fails with a message that includes the value.
 import math
 import numbers
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import SupportsFloat
 
+import numpy as np
 from msgspec.structs import replace
 
 from scrimp.checks import did_you_mean, nearest_name
@@ -75,13 +77,15 @@ def as_metrics(result: object, names: tuple[str, ...], stepped: bool = False) ->
 
 def _as_float(name: str, value: object) -> float:
     number = value
-    if not isinstance(value, numbers.Real):
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        return math.nan  # whatever is below the mask
+    if not isinstance(value, numbers.Real | Decimal):
         try:
             # Scalars of NumPy and torch have ``item``.
             number = getattr(value, "item", lambda: None)()
         except (AttributeError, ValueError, RuntimeError, TypeError):
             number = None
-    if isinstance(number, bool) or not isinstance(number, numbers.Real):
+    if isinstance(number, bool) or not isinstance(number, numbers.Real | Decimal):
         several = (
             '; report several by name, as {"error": 0.1, "seconds": 3.0}'
             if isinstance(value, tuple | list)
@@ -91,6 +95,8 @@ def _as_float(name: str, value: object) -> float:
             f"metric {name!r} is {value!r} of type {type(value).__name__}; it must be a"
             f" number{several}"
         )
+    if isinstance(number, Decimal) and number.is_nan():
+        return math.nan
     try:
         return float(number)
     except OverflowError:

@@ -64,6 +64,7 @@ def test_an_objective_keeps_attributes_of_its_trial() -> None:
     ("attributes", "note", "words"),
     [
         ({"x": object()}, None, "type object; it must be plain data"),
+        ({"x": ["\ud800"]}, None, "'x' has a text that is not valid Unicode"),
         ({"": 1}, None, "name is ''"),
         ({"x": "a" * 30_000}, None, "at most 20000"),
         ({"x" * 300: 1}, None, "name of 300 characters"),

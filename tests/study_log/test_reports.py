@@ -1,6 +1,7 @@
 """What objectives say becomes metrics or a failure, never anything else."""
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -25,11 +26,20 @@ from scrimp.study_log.reports import as_metrics, as_standard_errors, report_even
         np.array(1.0),
         np.array([1.0]),
         Fraction(1),
+        Decimal("1.0"),
+        np.ma.array(1.0),
     ],
 )
 def test_numbers(value: Any) -> None:
     for metrics in (as_metrics(value, ["loss"]), as_metrics({"loss": value}, ["loss"])):
         assert metrics == {"loss": 1.0} and type(metrics["loss"]) is float
+
+
+@pytest.mark.parametrize(
+    "value", [Decimal("nan"), Decimal("sNaN"), np.ma.masked, np.ma.array(0.5, mask=True)]
+)
+def test_what_is_no_number_yet_is_nan(value: Any) -> None:
+    assert math.isnan(as_metrics(value, ["loss"])["loss"])
 
 
 @pytest.mark.parametrize("value", [None, "0.5", True, np.True_, [1.0], np.zeros(2), object(), 1j])
