@@ -149,10 +149,11 @@ def _names(word: str) -> list[str]:
         parts = list(string.Formatter().parse(word))
     except ValueError as error:
         raise ObjectiveError(
-            f"cannot read {word!r} in the command: {error}; double literal braces: {{{{ }}}}"
+            f"cannot read {word!r} in the command: {error}; put quotes around a placeholder with"
+            " blanks, and double literal braces: {{ }}"
         ) from None
     for _, name, form, conversion in parts:
-        if name is not None and (not name or form or conversion or set(".[") & set(name)):
+        if name is not None and (not name or form or conversion or "[" in name):
             raise ObjectiveError(
                 f"cannot read {word!r} in the command: a placeholder is a name in braces, as"
                 " {lr}; double literal braces: {{ }}"

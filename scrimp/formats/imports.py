@@ -205,7 +205,14 @@ def _refuse_twice(names: Iterable[str]) -> None:
 
 def _csv_rows(text: str) -> list[dict[str, Json]]:
     reader = csv.DictReader(io.StringIO(text, newline=""), strict=True)
-    _refuse_twice(name for name in reader.fieldnames or () if name)
+    header = reader.fieldnames or ()
+    for mark, word in ((";", "semicolons"), ("\t", "tabs")):
+        if len(header) == 1 and mark in header[0]:
+            raise StudyError(
+                f"the cells are separated by {word}; save the table with commas between cells, and points"
+                " in numbers"
+            )
+    _refuse_twice(name for name in header if name)
     rows: list[dict[str, Json]] = []
     for row in reader:
         if None in row:

@@ -28,6 +28,7 @@ PLACES = {"params": "/tmp/p.json", "python": "/usr/bin/python3", "trial": "7", "
         ("train --lr {lr} --m={m} -z", {"lr": 0.1}, ["train", "--lr", "0.1", "-z"]),
         ("train {m} --lr {lr}", {"lr": 0.1}, ["train", "--lr", "0.1"]),
         (["train", "a b", "{{x}} {lr}"], {"lr": 0.1}, ["train", "a b", "{x} 0.1"]),
+        ("train {opt.lr} '{a b}'", {"opt.lr": 0.5, "a b": 1}, ["train", "0.5", "1"]),
         ("train 'a b' {kind}", {"kind": "c d; rm -rf '*'"}, ["train", "a b", "c d; rm -rf '*'"]),
         (
             "train {a} {b} {c}",
@@ -46,7 +47,9 @@ def test_arguments(line: Any, config: dict[str, Any], expected: list[str]) -> No
         ("sh {rate}", r"\{rate\}.*no such parameter.*did you mean \{lrate\}\?"),
         ("sh {zzz}", "valid are lrate, budget, params"),
         ("sh {budget}", "both a parameter and a placeholder"),
-        ("sh {lrate.real}", "a placeholder is a name in braces"),
+        ("sh {lrate.real}", r"no such parameter; did you mean \{lrate\}"),
+        ("sh {lrate[0]}", "a placeholder is a name in braces"),
+        ("sh {learning rate}", "quotes around a placeholder with blanks"),
         ("sh {lrate:.3f}", "a placeholder is a name in braces"),
         ("sh {}", "a placeholder is a name in braces"),
         ("sh {lrate", "cannot read.*double literal braces"),

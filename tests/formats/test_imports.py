@@ -99,6 +99,11 @@ def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(StudyError, match=reason):
             read_results(path, ImportSettings())
+    for mark, word in ((";", "semicolons"), ("\t", "tabs")):
+        path = tmp_path / "german.csv"
+        path.write_text(f"x{mark}value\n0,5{mark}1,5\n")
+        with pytest.raises(StudyError, match=f"separated by {word}; save the table with commas"):
+            read_results(path, ImportSettings())
     with pytest.raises(StudyError, match="there is no file"):
         read_results(tmp_path / "none.csv", ImportSettings())
     empty = tmp_path / "v.csv"
