@@ -142,7 +142,8 @@ def inner_comments(path: Path) -> Iterator[int]:
             if depth and not own_line and before != ",":
                 yield token.start[0]
         elif token.type == tokenize.OP or token.string.strip():
-            depth += (token.string in "([{") - (token.string in ")]}") if token.string else 0
+            if token.type == tokenize.OP:
+                depth += (token.string in "([{") - (token.string in ")]}")
             before = token.string
 
 

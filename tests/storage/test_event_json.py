@@ -91,7 +91,7 @@ def test_deep_nesting_is_refused_not_crashing() -> None:
 
 @pytest.mark.parametrize("before", [[], ['1 {"event":"lost","trial":3}']])
 def test_a_line_that_is_nested_too_deeply_is_named(before: list[str]) -> None:
-    depth = 5000
+    depth = 1_000_000
     line = f'1 {{"event":"annotated","attributes":{{"a":{"[" * depth}{"]" * depth}}}}}'
     with pytest.raises(StorageError, match=f"event {7 + len(before)} of study 's' cannot be read"):
         decode([*before, line], "s", start=7)
