@@ -240,6 +240,10 @@ MAX_VALUE_CHARACTERS = 20_000
 MAX_NOTE_CHARACTERS = 20_000
 """Length of an attribute's name, of its value as JSON, and of a note."""
 
+MAX_NESTING = 100
+"""Levels of lists and dicts in the value of an attribute. Python 3.13 writes ten thousand of them, and 3.11
+cannot read one thousand."""
+
 MAX_ATTRIBUTES = 1000
 """Number of attributes of one trial or study. Entries of a storage beyond a limit are ignored, since
 every process reads the whole log."""
@@ -296,9 +300,21 @@ def annotation_objection(event: Annotated) -> str:
                 f"attribute {name!r} takes {size} characters as JSON; at most"
                 f" {MAX_VALUE_CHARACTERS} are kept"
             )
+        if _levels(value) > MAX_NESTING:
+            return f"attribute {name!r} is nested too deeply; at most {MAX_NESTING} levels are kept"
     if event.note is not None and len(event.note) > MAX_NOTE_CHARACTERS:
         return f"the note has {len(event.note)} characters; at most {MAX_NOTE_CHARACTERS} are kept"
     return ""
+
+
+def _levels(value: Json) -> int:
+    """Return how many lists and dicts a value has inside each other."""
+    levels, outer = 0, [value]
+    while outer := [part for part in outer if isinstance(part, list | dict)]:
+        levels += 1
+        inner = [part.values() if isinstance(part, dict) else part for part in outer]
+        outer = [part for parts in inner for part in parts]
+    return levels
 
 
 def with_attributes(known: Mapping[str, Json], event: Annotated) -> dict[str, Json]:

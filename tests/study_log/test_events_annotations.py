@@ -7,6 +7,7 @@ import scrimp
 from scrimp.errors import StudyError
 from scrimp.study_log.events import (
     MAX_ATTRIBUTES,
+    MAX_NESTING,
     MAX_NOTE_CHARACTERS,
     Annotated,
     annotation_objection,
@@ -15,6 +16,14 @@ from scrimp.study_log.events import (
 )
 
 SPACE = scrimp.Space(x=scrimp.Float(0, 1))
+
+
+def nested(levels: int) -> object:
+    """A value with that many lists and dicts inside each other."""
+    value: object = 1
+    for level in range(levels):
+        value = {"a": value} if level % 2 else [2, value]
+    return value
 
 
 def test_attributes_join_and_go_and_notes_are_replaced() -> None:
@@ -64,6 +73,7 @@ def test_an_objective_keeps_attributes_of_its_trial() -> None:
     ("attributes", "note", "words"),
     [
         ({"x": object()}, None, "type object; it must be plain data"),
+        ({"x": nested(MAX_NESTING + 1)}, None, "nested too deeply; at most 100 levels"),
         ({"x": ["\ud800"]}, None, "'x' has a text that is not valid Unicode"),
         ({"": 1}, None, "name is ''"),
         ({"x": "a" * 30_000}, None, "at most 20000"),
@@ -82,13 +92,18 @@ def test_unknown_trials_are_refused_and_those_of_a_log_ignored() -> None:
     with pytest.raises(StudyError, match="no trial 4"):
         study.set_note("x", trial=4)
     study._ledger.append(
-        [Annotated(trial=4, note="x"), Annotated(note="y" * (MAX_NOTE_CHARACTERS + 1))]
+        [
+            Annotated(trial=4, note="x"),
+            Annotated(note="y" * (MAX_NOTE_CHARACTERS + 1)),
+            Annotated(attributes={"x": nested(MAX_NESTING + 1)}),
+        ]
     )
     assert study.history.ignored[0][1].startswith("trial 4 is annotated")
-    assert len(study.history.ignored) == 2 and study.note == ""
+    assert len(study.history.ignored) == 3 and study.note == "" and study.user_attrs == {}
 
 
 def test_there_is_an_end_to_attributes() -> None:
     many = {str(number): number for number in range(MAX_ATTRIBUTES)}
     assert len(with_attributes(many, Annotated(attributes={"one": 1}))) == MAX_ATTRIBUTES
-    assert annotation_objection(Annotated(attributes={"x": None})) == ""
+    for value in (None, nested(MAX_NESTING)):
+        assert annotation_objection(Annotated(attributes={"x": value})) == ""
