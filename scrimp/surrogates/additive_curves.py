@@ -309,7 +309,9 @@ class FittedAdditiveCurves(RecordedSurrogate):
         shift, variance = np.zeros(len(x)), latent[step, step]
         ids: dict[bytes, int] = dict(self.curves.index)
         configs = np.ascontiguousarray(x[:, :-1])
-        curve = np.array([ids.setdefault(row.tobytes(), len(ids)) for row in configs])
+        places = [ids.setdefault(row.tobytes(), len(ids)) for row in configs]
+        # Places also where there is none: a search may ask about no rows at all.
+        curve = np.array(places, dtype=np.intp)
         roots: dict[int, Array] = {}
         for k in np.flatnonzero(curve < len(self.curves.configs)):
             number, place = self._group_of[int(curve[k])]

@@ -71,7 +71,9 @@ class ObservedRows:
         """Return the curve of each row (m, d + 1) before its own budget, (m, L)."""
         nothing = np.zeros(len(self.levels))
         curves = np.array([self._known.get(row[:-1].tobytes(), nothing) for row in x])
-        return np.where(self.levels < x[:, -1:] - 1e-12, curves.reshape(len(x), -1), 0.0)
+        # A search may ask about no rows at all.
+        curves = curves.reshape(len(x), len(self.levels))
+        return np.where(self.levels < x[:, -1:] - 1e-12, curves, 0.0)
 
 
 NOTHING = ObservedRows(np.zeros((0, 1)), np.zeros(0))

@@ -253,6 +253,11 @@ class SurrogateBattery:
         close(pulled.variance, posterior.variance, 1e-8)
         close(fitted.mean(x), posterior.mean, 1e-8)
 
+    def test_no_rows_have_an_empty_posterior(self, fitted: FittedSurrogate, x: Array) -> None:
+        """A search may have no discrete values to change."""
+        nothing = fitted.posterior(x[:0])
+        assert nothing.mean.shape == (0, 1) and nothing.variance.shape == (0,)
+
     def test_rows_do_not_depend_on_each_other(self, fitted: FittedSurrogate, x: Array) -> None:
         whole, alone = fitted.posterior(x), fitted.posterior(x[2:3])
         close(whole.mean[2:3], alone.mean, 1e-9)
