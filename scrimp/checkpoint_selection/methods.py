@@ -325,7 +325,10 @@ def chosen_method(
             f"answer is 'smooth', and method {name!r} has no model of a curve; use answer='measured',"
             " or the method 'kg'"
         )
-    idle = [key for key in (*ICM_SETTINGS, "coordinate") if key in settings]
+    curves = {*ICM_SETTINGS, "coordinate"}
+    idle = [key for key in settings if key in curves]
+    if settings.get("published") is True and curves.issuperset(PUBLISHED.get(method.name, {"": 0})):
+        idle.append("published")
     if idle and not ordered:
         raise MethodError(
             f"setting {idle[0]!r} has no effect on rows without an order, which have independent"

@@ -238,8 +238,24 @@ class Selection(Logged):
             loss_per_cost: Expected loss per unit of remaining cost.
         """
         rule = checked_stop(StopSettings(share, budget, loss, loss_per_cost))
+        self._refuse_idle(rule)
         if (self._ledger.refresh().limits.stop or StopSettings()) != rule:
             self._ledger.append([StudyChanged(stop=rule, time=wall_clock())])
+
+    def _refuse_idle(self, rule: StopSettings) -> None:
+        """Raise `StudyError` for a limit on the expected loss that would never be reached."""
+        history = self._ledger.refresh()
+        race, name = is_race(history), history.method["name"]
+        if race and rule.loss_per_cost is not None:
+            raise StudyError(
+                "loss_per_cost= has no effect in a selection by question; leave it out, or give loss="
+            )
+        asked = [one for one in ("loss", "loss_per_cost") if getattr(rule, one) is not None]
+        if asked and not race and selector_of(history).method.model is None:
+            raise StudyError(
+                f"{asked[0]}= has no effect with method {name!r}, which has no model to state an"
+                " expected loss; leave it out, or use method 'kg'"
+            )
 
     @overload
     def ask(self, count: None = None) -> Asked: ...

@@ -24,6 +24,19 @@ if TYPE_CHECKING:  # this loads SciPy
     from scrimp.checkpoint_selection.recommendation import Recommendation
 
 
+USUAL_TOLERANCE = 0.002
+"""The difference from the best up to which a checkpoint counts as best; convention."""
+
+OF_QUESTIONS = ("load_cost", "repeats", "earlier")
+"""Arguments of `create_selection` that count in a selection by question only."""
+
+OF_MODELS = ("scales", "groups", "tolerance")
+"""Arguments that count with a model of the scores only."""
+
+OF_CELLS = (*OF_MODELS, "use_stderr", "answer")
+"""Arguments that count in no selection by question."""
+
+
 class RunOptions(TypedDict, total=False):
     """The options that `select_checkpoint` passes to `Selection.run`."""
 
@@ -71,7 +84,7 @@ def create_selection(  # noqa: PLR0913 - the front door: every argument is a key
     ordered: bool = True,
     method: str | Method | Mapping[str, object] = "auto",
     use_stderr: bool = True,
-    tolerance: float = 0.002,
+    tolerance: float = USUAL_TOLERANCE,
     answer: Literal["measured", "smooth"] = "measured",
     load_cost: float = 0.0,
     repeats: int = 1,
@@ -147,6 +160,7 @@ def create_selection(  # noqa: PLR0913 - the front door: every argument is a key
     created = beginning(name, problem, record, kind="selection")
     try:
         if not (load_if_exists and name in place.names()):
+            _refuse_idle(asked.name, settings, (load_cost, repeats, earlier))
             return Selection(place.create(name, [created]), checkpoint_root(place, name))
     except StudyError:
         # Another process may have created it just now.
@@ -229,6 +243,36 @@ def _adopt(
                 f" {given[label]!r}; use another name, or the same {label}"
             )
     selection.add_checkpoints(checkpoints)
+
+
+def _refuse_idle(
+    method: str,
+    settings: SelectionSettings,
+    of_questions: tuple[float, int, KnownAnswers | None],
+) -> None:
+    """Raise `StudyError` for the first argument given that has no effect with this method."""
+    from scrimp.checkpoint_selection.methods import METHODS
+
+    idle: tuple[str, ...]
+    if method == RACE:
+        idle, why = OF_CELLS, "in a selection by question"
+    elif METHODS[method].model is None:
+        idle = (*OF_QUESTIONS, *OF_MODELS)
+        why = f"with method {method!r}, which has no model of the scores"
+    else:
+        idle, why = OF_QUESTIONS, 'without questions, given as tasks={"arc": 1172, ...}'
+    given = {
+        "scales": bool(settings["scales"]),
+        "groups": "groups" in settings,
+        "tolerance": settings["tolerance"] != USUAL_TOLERANCE,
+        "use_stderr": not settings["stderr"],
+        "answer": settings["answer"] != "measured",
+    }
+    pairs = zip(OF_QUESTIONS, of_questions, (0.0, 1, None), strict=True)
+    given |= {name: value != usual for name, value, usual in pairs}
+    for name in idle:
+        if given[name]:
+            raise StudyError(f"{name}= has no effect {why}; leave it out")
 
 
 def _sizes(tasks: Sequence[str] | Mapping[str, int | None]) -> dict[str, int]:

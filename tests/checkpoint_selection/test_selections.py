@@ -6,9 +6,13 @@ from typing import Any
 import pytest
 
 import scrimp
+from scrimp.checkpoint_selection import selections
+from scrimp.checkpoint_selection.answer_files import KnownAnswers
 from scrimp.errors import MethodError, StudyError, TableError
 from scrimp.study_log.decision_record import FirstCell
 from scrimp.study_log.events import Decided
+
+SIZES = {"a": 8, "b": 5}
 
 
 def test_in_one_call() -> None:
@@ -67,6 +71,23 @@ def test_one_call_with_a_storage_goes_on(tmp_path: Path) -> None:
         ({"method": "stride", "answer": "smooth"}, MethodError, "no model of a curve"),
         ({"method": "ei-icm:rank=full", "ordered": False}, MethodError, "'rank' has no effect"),
         ({"method": "kg:coordinate=log", "ordered": False}, MethodError, "'coordinate' has no"),
+        ({"method": "ei-icm:published", "ordered": False}, MethodError, "'published' has no eff"),
+        ({"load_cost": 2.0}, StudyError, "load_cost= has no effect without questions"),
+        ({"repeats": 3}, StudyError, "repeats= has no effect without questions"),
+        ({"earlier": KnownAnswers({})}, StudyError, "earlier= has no effect without questions"),
+        ({"method": "stride", "scales": {"a": 2}}, StudyError, "scales= has no effect with method"),
+        ({"method": "last", "groups": {"g": ["a", "b"]}}, StudyError, "which has no model of the"),
+        ({"method": "stride", "tolerance": 0.1}, StudyError, "tolerance= has no effect with"),
+        ({"method": "stride", "load_cost": 1.0}, StudyError, "load_cost= has no effect with"),
+        (
+            {"tasks": SIZES, "scales": {"a": 2}},
+            StudyError,
+            "scales= has no effect in a selection by",
+        ),
+        ({"tasks": SIZES, "groups": {"g": ["a", "b"]}}, StudyError, "groups= has no effect in a s"),
+        ({"tasks": SIZES, "tolerance": 0.1}, StudyError, "tolerance= has no effect in a selection"),
+        ({"tasks": SIZES, "use_stderr": False}, StudyError, "use_stderr= has no effect in a sele"),
+        ({"tasks": SIZES, "answer": "smooth"}, StudyError, "answer= has no effect in a selection"),
         ({"tolerance": -1}, StudyError, "tolerance"),
         ({"seed": -1}, StudyError, "seed"),
     ],
@@ -87,6 +108,45 @@ def test_settings_of_a_method_may_be_published_or_not(method: str) -> None:
     scrimp.create_selection(
         "s", checkpoints=[1, 2], tasks=["a"], ordered=False, method=method, storage="memory://"
     )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scales": {"a": 2.0}, "groups": {"g": ["a", "b"]}, "tolerance": 0.1, "answer": "smooth"},
+        {"method": "stride", "use_stderr": False},
+        {"tasks": SIZES, "load_cost": 2.0, "repeats": 3, "earlier": KnownAnswers({})},
+    ],
+)
+def test_the_same_is_taken_where_it_counts(options: dict[str, Any]) -> None:
+    given = {"checkpoints": [1, 2], "tasks": ["a", "b"], "storage": "memory://", **options}
+    scrimp.create_selection("s", **given)
+
+
+def test_a_selection_that_has_what_is_idle_is_continued(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier version created it, and its settings cannot be changed."""
+    given: dict[str, Any] = {"checkpoints": [1, 2], "tasks": SIZES, "groups": {"g": ["a", "b"]}}
+    given |= {"storage": f"sqlite:///{tmp_path}/s.db", "load_if_exists": True}
+    with monkeypatch.context() as patched:
+        patched.setattr(selections, "_refuse_idle", lambda *given: None)
+        scrimp.create_selection("s", **given)
+    assert scrimp.create_selection("s", **given).ask()
+
+
+def test_limits_that_are_never_reached_are_refused() -> None:
+    few: dict[str, Any] = {"checkpoints": [1, 2], "storage": "memory://"}
+    blind = scrimp.create_selection("s", tasks=["a"], method="stride", **few)
+    for limit in ("loss", "loss_per_cost"):
+        with pytest.raises(StudyError, match=f"^{limit}= has no effect with method 'stride'"):
+            blind.stop_when(**{limit: 0.1})
+    blind.stop_when(share=0.5)
+    race = scrimp.create_selection("s", tasks=SIZES, **few)
+    with pytest.raises(StudyError, match="loss_per_cost= has no effect in a selection by quest"):
+        race.stop_when(loss_per_cost=0.1)
+    race.stop_when(loss=0.1)
+    scrimp.create_selection("s", tasks=["a"], **few).stop_when(loss=0.1, loss_per_cost=0.1)
 
 
 def test_bad_stop_rules() -> None:
