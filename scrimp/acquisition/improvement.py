@@ -37,11 +37,15 @@ import numpy as np
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from scrimp.acquisition.acquisition import BoundMeanStd, Context, MeanStdAcquisition
-from scrimp.plugins.settings import above, below, check_settings, choices, setting
+from scrimp.plugins.settings import above, below, check_settings, choices, other_than, setting
+from scrimp.plugins.study_rules import OVER_INCUMBENT
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
 WHILE_GROWING = ("schedule", ("growing",))
 """The schedule whose width ``delta`` and ``divisor`` set."""
+
+WITH_MARGIN = ("margin", other_than(0))
+"""The margins that have a unit."""
 
 _LOG_SQRT_2PI = 0.5 * np.log(2.0 * np.pi)
 _RATIO_LOW, _RATIO_HIGH = -50.0, 10.0
@@ -108,8 +112,8 @@ class ProbabilityOfImprovement(MeanStdAcquisition):
     Without a margin it never leaves the incumbent, where a tiny improvement is almost certain.
     """
 
-    margin: float = 0.01
-    margin_unit: str = "deviation"
+    margin: float = setting(0.01, only_with=OVER_INCUMBENT)
+    margin_unit: str = setting("deviation", only_with=WITH_MARGIN)
     logarithmic: ClassVar[bool] = True
 
     def alpha(self, mean: Array, std: Array, incumbent: Array) -> Array:
@@ -126,8 +130,8 @@ class ExpectedImprovement(MeanStdAcquisition):
     """EI over the incumbent less ``margin``, in the units of the model; `MeanStdAcquisition` has the
     units of the margin."""
 
-    margin: float = 0.0
-    margin_unit: str = "deviation"
+    margin: float = setting(0.0, only_with=OVER_INCUMBENT)
+    margin_unit: str = setting("deviation", only_with=WITH_MARGIN)
 
     def alpha(self, mean: Array, std: Array, incumbent: Array) -> Array:
         return expected_improvement(mean, std, incumbent)
@@ -149,8 +153,8 @@ class LogExpectedImprovement(MeanStdAcquisition):
         values, gradients = score.value_and_gradient(x)                # (m,), (m, d)
     """
 
-    margin: float = 0.0
-    margin_unit: str = "deviation"
+    margin: float = setting(0.0, only_with=OVER_INCUMBENT)
+    margin_unit: str = setting("deviation", only_with=WITH_MARGIN)
     logarithmic: ClassVar[bool] = True
 
     def alpha(self, mean: Array, std: Array, incumbent: Array) -> Array:

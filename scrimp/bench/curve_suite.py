@@ -12,6 +12,7 @@ training, and it is 1 before the first finite report.
 """
 
 import time
+import warnings
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,7 +40,7 @@ from scrimp.checks import is_positive, is_whole
 from scrimp.errors import StudyError, TableError
 from scrimp.executors.simulated import Delays, Simulated
 from scrimp.json_values import Json
-from scrimp.methods.named_methods import Method, build_policy, choose, parse_method
+from scrimp.methods.named_methods import Method, build_policy, check_method, choose, parse_method
 from scrimp.methods.policy import Decision, Policy
 from scrimp.schedulers.scheduler import Verdict
 from scrimp.storage.memory import MemoryStorage
@@ -345,5 +346,8 @@ def simulate(  # noqa: PLR0913 - a front door: every argument is a keyword a use
         raise TableError(
             f"the levels of {runs.name!r} cost one unit each, not seconds; give the length as fulls="
         )
-    play_curves(replayed, Timed(chosen, replayed, own_seed(cell)), cell, called, place, seconds)
+    timed = Timed(chosen, replayed, own_seed(cell))
+    for words in check_method(timed.problem, timed.method):
+        warnings.warn(words, stacklevel=2)
+    play_curves(replayed, timed, cell, called, place, seconds)
     return load_study(called, storage=place)

@@ -21,7 +21,7 @@ from scrimp.bench.results import Cell, Run, append_result, read_runs, result_cel
 from scrimp.display.terminal import on_terminal
 from scrimp.errors import StudyError
 from scrimp.json_values import Config, Json
-from scrimp.methods.named_methods import build_policy, choose, parse_method
+from scrimp.methods.named_methods import check_method, choose, parse_method
 from scrimp.plugins.plugins import VARIABLE, named_plugins
 from scrimp.space.parameter import Int
 from scrimp.space.space import Space
@@ -55,7 +55,7 @@ SMALL_SPACE = Space(x=Int(1, 9))
 def check_methods(methods: Sequence[str], problem: Problem, learns: bool = False) -> None:
     """Raise `MethodError` for a method that cannot run on such a problem, before the first run."""
     for method in methods:
-        build_policy(problem, choose(problem, parse_method(method), learns)[0])
+        check_method(problem, choose(problem, parse_method(method), learns)[0], learns)
 
 
 ONE_THREAD = (

@@ -52,7 +52,7 @@ from scrimp.formats.toml_reading import (
     replaced,
 )
 from scrimp.json_values import JsonObject, Scalar
-from scrimp.methods.named_methods import Method, build_policy, parse_method
+from scrimp.methods.named_methods import Method, check_method, parse_method
 from scrimp.plugins.plugins import name_plugins
 from scrimp.space.parameter import Constant, parameter_from_json
 from scrimp.space.parameter_contract import Parameter
@@ -292,7 +292,7 @@ def _method(
     with reading.blamed_on("method"):
         method = parse_method(given)
         if problem is not None:
-            build_policy(Problem(**problem), method)
+            check_method(Problem(**problem), method)
     return method
 
 

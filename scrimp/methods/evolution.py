@@ -19,6 +19,7 @@ hyperparameter optimization", 2021. Storn and Price, "Differential evolution", 1
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,7 @@ from scrimp.plugins.settings import (
     nested_settings,
     setting,
 )
+from scrimp.plugins.study_rules import WITH_TWO_PARAMETERS, WITHOUT_LIST
 from scrimp.schedulers.scheduler import ALL_TRIED, NONE_LEFT, Resume, wait_or_finish
 from scrimp.schedulers.synchronous import Brackets, BracketTable, Job, SynchronousHalving, report_at
 from scrimp.space.space import Pool
@@ -64,9 +66,11 @@ class Evolution(Policy):
 
     scheduler: SynchronousHalving = nested_settings(SynchronousHalving(brackets=None))
     mutation: float = setting(0.5, above(0) & at_most(1))
-    crossover: float = setting(0.5, between(0, 1))
-    repeats: bool = setting(False, paper=True)
+    crossover: float = setting(0.5, between(0, 1), only_with=WITH_TWO_PARAMETERS)
+    repeats: bool = setting(False, paper=True, only_with=WITHOUT_LIST)
     vacancies: str = setting("parent", choices("parent", "random"), paper=True)
+
+    guided: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_settings(self)

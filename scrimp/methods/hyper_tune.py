@@ -36,6 +36,7 @@ from scrimp.plugins.settings import (
     nested_settings,
     setting,
 )
+from scrimp.plugins.study_rules import WITH_LIST
 from scrimp.schedulers.asynchronous import AsynchronousHalving
 from scrimp.schedulers.rungs import draw_bracket
 from scrimp.schedulers.scheduler import ALL_TRIED, NONE_LEFT, Verdict, may_add, wait_or_finish
@@ -79,7 +80,9 @@ class HyperTune(Policy):
         AsynchronousHalving(), without=("increment", "bracket_rule")
     )
     search: CurveSearch = nested_settings(
-        CurveSearch(CurveSettings("gp_independent")), without=("data", "resource_encoding")
+        CurveSearch(CurveSettings("gp_independent")),
+        without=("data", "resource_encoding"),
+        only_with={"fantasies": ("pending", ("fantasies",)), "candidates": WITH_LIST},
     )
     samples: int = setting(50, at_least(1), only_with=("weighting", ("draws",)))
     combine: str = setting("mixture", choices("mixture", "linear"), paper=True, one_metric=True)

@@ -39,9 +39,12 @@ from scrimp.plugins.settings import (
     build,
     check_effect,
     check_several_metrics,
+    idle_in_study,
     is_visible,
     settings_of,
 )
+from scrimp.plugins.study_rules import StudyFacts
+from scrimp.space.parameter import Categorical
 from scrimp.space.space import Pool
 from scrimp.study_log.messages import shortened
 from scrimp.study_log.problem import Problem
@@ -221,6 +224,62 @@ def _for_several(problem: Problem, learns: bool) -> tuple[str, JsonObject, str]:
 def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -> Policy:
     """Build the policy of a method for this problem; ``past`` is handed to the parts that can learn
     from past studies."""
+    entry, parts = _built(problem, method)
+    if problem.several:
+        check_several_metrics(parts)
+    policy: Policy = parts[0] if entry.policy else Scheduled(*parts)
+    if past is None:
+        return policy
+    policy = policy.informed_by(past)
+    # Studies of several metrics start with past fronts, in their queue.
+    if policy.learns or problem.several:
+        return policy
+    return _warm_started(policy, problem, past)
+
+
+def check_method(problem: Problem, method: Method, learning: bool = False) -> list[str]:
+    """Raise `MethodError` for a method that a new study cannot have: one that cannot take the problem,
+    wrong settings, and settings that have no effect beside each other. Return a warning for each that
+    has none in this study. A study that was created with such settings can be continued."""
+    chosen, _ = choose(problem, parse_method(method), learning)
+    entry, parts = _built(problem, chosen)
+    classes = _parts(entry)
+    used = _acquisition(_gathered(chosen, entry, classes), classes)
+    parts += [used] * is_dataclass(used)
+    own = chosen.settings.get(ACQUISITION_SETTINGS)
+    given = dict.fromkeys([*chosen.settings, *(own if isinstance(own, Mapping) else ())])
+    check_effect(parts, given)
+    if problem.several:
+        check_several_metrics(parts)
+    said = []
+    # What the name stands for may be without effect, too.
+    given |= dict.fromkeys(entry.fixed)
+    for name, rule in idle_in_study(parts, given, _facts(problem, learning)):
+        remedy = f"{rule.remedy}, or " * bool(rule.remedy)
+        what, last = f"setting {name!r} has", "leave the setting out"
+        if name in entry.fixed:
+            what = f"method {chosen.name!r} stands for {name}={entry.presets[name]}, which has"
+            last = f"use {_base_of(name)!r}"
+        said.append(f"{what} no effect: {rule.lacking}; {remedy}{last}")
+    return said
+
+
+def _facts(problem: Problem, learning: bool) -> StudyFacts:
+    space = problem.space
+    return StudyFacts(
+        metrics=len(problem.metrics),
+        noisy=problem.noisy,
+        cost=problem.cost is not None,
+        past=learning,
+        listed=isinstance(space, Pool),
+        parameters=len(space.searched),
+        numbers=not all(isinstance(space[name], Categorical) for name in space.searched),
+    )
+
+
+def _built(problem: Problem, method: Method) -> "tuple[MethodEntry, list[Any]]":
+    """Return the entry of a method and its parts, with their settings; raise `MethodError` for a
+    problem that the method cannot take, and for wrong settings."""
     chosen, _ = choose(problem, parse_method(method))
     entry = _METHODS[chosen.name]
     if problem.several and not entry.several:
@@ -243,25 +302,19 @@ def build_policy(problem: Problem, method: Method, past: "Past | None" = None) -
                 f"method {chosen.name!r} stands for {key}={entry.presets[key]}, and"
                 f" {key}={settings[key]} was given; use {_instead(chosen.name, key, settings[key])}"
             )
-    parts: list[Any] = [build(part, settings) for part in classes]
-    used = _acquisition(settings, classes)
-    check_effect(parts + [used] * is_dataclass(used), chosen.settings)
-    if problem.several:
-        check_several_metrics(parts)
-    policy: Policy = parts[0] if entry.policy else Scheduled(*parts)
-    if past is None:
-        return policy
-    policy = policy.informed_by(past)
-    # Studies of several metrics start with past fronts, in their queue.
-    if policy.learns or problem.several:
-        return policy
-    return _warm_started(policy, problem, past)
+    _acquisition(settings, classes)
+    return entry, [build(part, settings) for part in classes]
 
 
 def learns(method: Method) -> bool:
     """Return True for a method that is made to learn from past studies."""
     entry = _entry(method)
     return bool(entry.suggester) and bool(_load(entry.suggester).learns)
+
+
+def spends_budgets(method: Method) -> bool:
+    """Return True for a method that stops trials early."""
+    return _entry(method).needs_budget
 
 
 def compares_features(method: Method) -> bool:
@@ -382,8 +435,23 @@ def _refuse_unknown(
 
 def _instead(name: str, key: str, value: Json) -> str:
     """Return the method that has another value of a setting that ``name`` fixes."""
-    base = {"acquisition": "gp", "trade_off": "gp", "type": "asha"}.get(key)
+    base = _base_of(key)
     return f"'{base}:{key}={value}'" if base else f"another method than {name!r}"
+
+
+def _base_of(key: str) -> str:
+    """Return the method without a fixed value of a setting; empty for settings of plugins."""
+    return {"acquisition": "gp", "trade_off": "gp", "type": "asha"}.get(key, "")
+
+
+def ignored_guesses(problem: Problem, method: Method, learning: bool) -> list[str]:
+    """The parameters with a guess of the user, a prior, of which the method takes no notice."""
+    entry = _entry(method)
+    part = _load(entry.policy or entry.suggester)
+    if part.guided and not (learning and learns(method)):
+        return []
+    space = problem.space
+    return [name for name in space.searched if space[name].prior is not None]
 
 
 def ignores_cost(problem: Problem, method: Method) -> bool:

@@ -17,7 +17,7 @@ with the tags that the method itself gives out; its models then learn from these
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -69,6 +69,9 @@ class Decision:
 
 class Policy(ABC):
     """Decides jointly; a frozen value, and a function of the history."""
+
+    guided: ClassVar[bool] = True
+    """False for policies that take no notice of the user's guesses, the priors of parameters."""
 
     @property
     def chooser(self) -> Suggester | None:

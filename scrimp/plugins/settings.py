@@ -21,15 +21,22 @@ all of them. A method nests the settings of its parts, and users write every nam
 
 A setting with ``paper=True`` exists only to restore a published method. It works like any other,
 but lists of settings leave it out: the preset ``NAME:published`` gives all of them at once.
+
+A setting that may be without effect says so beside its field by ``only_with``, and users are told
+when they create a study: beside other settings that rule it out it is refused (`check_effect`), and
+in studies that rule it out they are warned (`idle_in_study`).
 """
 
 import dataclasses
 import typing
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from scrimp.errors import MethodError
+from scrimp.plugins.study_rules import StudyFacts, StudyRule
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -86,31 +93,67 @@ def choices(*names: str) -> ValueRule:
     return ValueRule(f"one of {', '.join(names)}", lambda value: value in names)
 
 
+def other_than(wrong: object) -> ValueRule:
+    """All values but one."""
+    return ValueRule(f"other than {_written(wrong)}", lambda value: value != wrong)
+
+
+SEVERAL_OR_NONE = ValueRule("above 1, or none", lambda value: value is None or value > 1)
+"""Numbers above 1, and None where that stands for several."""
+
+Need = tuple[str, tuple[object, ...] | ValueRule]
+"""Another setting of a method, and the values of it with which a setting has an effect; None keeps
+any rule."""
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """Needs of which one is enough."""
+
+    needs: tuple[Need, ...]
+
+
+Condition = Need | AnyOf | StudyRule
+"""Values of other settings, or studies, with which a setting has an effect."""
+
+
 def setting(
     default: T,
     rule: ValueRule | None = None,
     remedy: str = "",
     *,
     paper: bool = False,
-    only_with: tuple[str, tuple[object, ...]] | None = None,
+    only_with: Condition | tuple[Condition, ...] = (),
     one_metric: bool = False,
 ) -> T:
     """A field of a settings class with its default, its rule, and what to add to the error message.
 
-    ``paper``: the setting exists only to restore a published method. ``only_with``: another setting
-    of the method, and the values of it with which this one has an effect; `check_effect` refuses it
-    with any other. ``one_metric``: in a study of several metrics only the default works;
-    `check_several_metrics` refuses any other value.
+    ``paper``: the setting exists only to restore a published method. ``only_with``: the values of
+    other settings, and the studies, with which this one has an effect, all of them: beside other
+    values `check_effect` refuses it, in other studies `idle_in_study` tells. ``one_metric``: in a
+    study of several metrics only the default works; `check_several_metrics` refuses any other value.
     """
-    metadata = {"rule": rule, "remedy": remedy, "paper": paper, "only_with": only_with}
-    metadata |= {"one_metric": one_metric}
-    return dataclasses.field(default=default, metadata=metadata)
+    metadata = {"rule": rule, "remedy": remedy, "paper": paper, "one_metric": one_metric}
+    needs = {"only_with": _conditions(only_with)}
+    return dataclasses.field(default=default, metadata=metadata | needs)
 
 
-def nested_settings(default: T, without: tuple[str, ...] = ()) -> T:
+def _conditions(given: Condition | tuple[Condition, ...]) -> tuple[Condition, ...]:
+    # A need is a tuple that begins with a name.
+    one = not isinstance(given, tuple) or (bool(given) and isinstance(given[0], str))
+    return typing.cast("tuple[Condition, ...]", (given,) if one else given)
+
+
+def nested_settings(
+    default: T,
+    without: tuple[str, ...] = (),
+    only_with: Mapping[str, Condition] | None = None,
+) -> T:
     """A field that holds the settings of a part. Users write its settings flat, except for those
-    ``without`` a meaning in this method."""
-    return dataclasses.field(default=default, metadata={"without": without})
+    ``without`` a meaning in this method. ``only_with`` is as in `setting`, for settings of the part
+    that may be without effect in this method only."""
+    metadata = {"without": without, "only_with": only_with or {}}
+    return dataclasses.field(default=default, metadata=metadata)
 
 
 def handed_in(default: T) -> T:
@@ -136,20 +179,64 @@ def check_settings(settings: "DataclassInstance") -> None:
 def check_effect(parts: "Iterable[DataclassInstance]", given: Collection[str]) -> None:
     """Raise `MethodError` for the first setting in ``given`` that has no effect beside the other
     settings of these ``parts`` of a method."""
+    values, items = _of_parts(parts)
+    for name in given:
+        if lacking := _lacking(items[name], values) if name in items else ():
+            beside = " and ".join(f"{other}={_written(values[other])}" for other, _ in lacking)
+            raise MethodError(
+                f"setting {name!r} has no effect with {beside}: leave it out, or use"
+                f" {' or '.join(map(_use, lacking))}"
+            )
+
+
+def idle_in_study(
+    parts: "Iterable[DataclassInstance]", given: Iterable[str], study: StudyFacts
+) -> Iterator[tuple[str, StudyRule]]:
+    """Yield each setting in ``given`` that has no effect in this study, with the rule it breaks."""
+    values, items = _of_parts(parts)
+    for name in given:
+        needs = items[name].metadata.get("only_with", ()) if name in items else ()
+        for need in needs:
+            if isinstance(need, StudyRule) and not need.holds(study, values):
+                yield name, need
+                break
+
+
+def _of_parts(
+    parts: "Iterable[DataclassInstance]",
+) -> "tuple[dict[str, object], dict[str, dataclasses.Field[object]]]":
+    """The values and the fields of all settings by flat name."""
     values: dict[str, object] = {}
     items: dict[str, dataclasses.Field[object]] = {}
     for part in parts:
         values |= flat_settings(part)
         items |= settings_of(type(part))
-    for name in given:
-        needed = items[name].metadata.get("only_with") if name in items else None
-        if needed is not None and values[needed[0]] not in needed[1]:
-            other, valid = needed
-            use = " or ".join(f"{other}={_written(value)}" for value in valid)
-            raise MethodError(
-                f"setting {name!r} has no effect with {other}={_written(values[other])}: leave it"
-                f" out, or use {use}"
-            )
+    return values, items
+
+
+def _lacking(item: "dataclasses.Field[object]", values: Mapping[str, object]) -> tuple[Need, ...]:
+    """Return the first needs of which none is met; empty if the setting has an effect."""
+    for need in item.metadata.get("only_with", ()):
+        options = need.needs if isinstance(need, AnyOf) else (need,)
+        there = tuple(one for one in options if isinstance(one, tuple) and one[0] in values)
+        if there and not any(_is_met(option, values) for option in there):
+            return there
+    return ()
+
+
+def _is_met(need: Need, values: Mapping[str, object]) -> bool:
+    value, valid = values[need[0]], need[1]
+    if isinstance(valid, ValueRule):
+        return value is None or valid.holds(value)
+    return value in valid
+
+
+def _use(need: Need) -> str:
+    """Return what to use instead, as users write it."""
+    name, valid = need
+    if isinstance(valid, ValueRule):
+        return f"{name} {valid.text}"
+    return " or ".join(f"{name}={_written(value)}" for value in valid)
 
 
 def check_several_metrics(parts: "Iterable[DataclassInstance]") -> None:
@@ -177,10 +264,25 @@ def settings_of(kind: "type[DataclassInstance]") -> "dict[str, dataclasses.Field
         if "without" in item.metadata:
             part: Any = item.default
             inner = settings_of(type(part))
-            found |= {name: inner[name] for name in inner if name not in item.metadata["without"]}
+            for name in inner:
+                if name not in item.metadata["without"]:
+                    found[name] = _within(inner[name], item)
         elif not item.metadata.get("handed_in"):
             found[item.name] = item
     return found
+
+
+def _within(
+    item: "dataclasses.Field[T]", part: "dataclasses.Field[object]"
+) -> "dataclasses.Field[T]":
+    """The field of a setting, with what the method says about it where it nests the ``part``."""
+    own = part.metadata["only_with"].get(item.name)
+    if own is None:
+        return item
+    needs = (*item.metadata.get("only_with", ()), own)
+    changed = copy(item)
+    changed.metadata = MappingProxyType({**item.metadata, "only_with": needs})
+    return changed
 
 
 def is_visible(item: "dataclasses.Field[Any]") -> bool:

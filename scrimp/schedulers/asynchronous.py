@@ -25,7 +25,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from scrimp.errors import MethodError
-from scrimp.plugins.settings import above, at_least, check_settings, choices, setting
+from scrimp.plugins.settings import (
+    SEVERAL_OR_NONE,
+    AnyOf,
+    above,
+    at_least,
+    check_settings,
+    choices,
+    setting,
+)
 from scrimp.schedulers.rungs import (
     Levels,
     Rungs,
@@ -104,12 +112,20 @@ class AsynchronousHalving(Scheduler):
     type: str = setting("promotion", choices("promotion", "stopping"))
     brackets: int | None = setting(1, at_least(1), "none is one per level")
     reduction: float = setting(
-        3, above(1), "3 lets one trial in three continue", only_with=("increment", (None,))
+        3,
+        above(1),
+        "3 lets one trial in three continue",
+        only_with=AnyOf((("increment", (None,)), ("cutoff", ("top", "delayed")))),
     )
     increment: float | None = setting(None, above(0), "it is the distance between rungs")
     cutoff: str = setting("quantile", choices("quantile", "top", "delayed"), paper=True)
     full_rungs: bool = setting(False, paper=True, only_with=("type", ("promotion",)))
-    bracket_rule: str = setting("random", choices("random", "in-turn"), paper=True)
+    bracket_rule: str = setting(
+        "random",
+        choices("random", "in-turn"),
+        paper=True,
+        only_with=("brackets", SEVERAL_OR_NONE),
+    )
 
     def __post_init__(self) -> None:
         check_settings(self)

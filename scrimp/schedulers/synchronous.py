@@ -29,7 +29,16 @@ from operator import attrgetter
 
 import numpy as np
 
-from scrimp.plugins.settings import above, at_least, check_settings, choices, setting
+from scrimp.plugins.settings import (
+    SEVERAL_OR_NONE,
+    AnyOf,
+    ValueRule,
+    above,
+    at_least,
+    check_settings,
+    choices,
+    setting,
+)
 from scrimp.schedulers.rungs import Levels, halving_levels, synchronous_sizes
 from scrimp.schedulers.scheduler import (
     NONE_LEFT,
@@ -221,6 +230,10 @@ def report_at(trial: Trial, level: float) -> Observation | None:
     return trial.curve[min(place, len(trial.curve) - 1)]
 
 
+NOT_WHOLE = ValueRule("that is no whole number", lambda value: not float(value).is_integer())
+"""Factors between rungs whose powers are rounded even in the first bracket."""
+
+
 @dataclass(frozen=True)
 class SynchronousHalving(Scheduler):
     """``brackets`` brackets in turn (None: one per level); one trial in ``reduction`` is promoted.
@@ -228,7 +241,12 @@ class SynchronousHalving(Scheduler):
 
     brackets: int | None = setting(1, at_least(1), "none is one per level")
     reduction: float = setting(3, above(1), "3 lets one trial in three continue")
-    rounding: str = setting("up", choices("up", "down"), paper=True)
+    rounding: str = setting(
+        "up",
+        choices("up", "down"),
+        paper=True,
+        only_with=AnyOf((("brackets", SEVERAL_OR_NONE), ("reduction", NOT_WHOLE))),
+    )
 
     def __post_init__(self) -> None:
         check_settings(self)

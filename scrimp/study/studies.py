@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from hashlib import sha256
@@ -24,11 +24,14 @@ from scrimp.json_values import Json
 from scrimp.methods.named_methods import (
     Method,
     build_policy,
+    check_method,
     choose,
     compares_features,
+    ignored_guesses,
     ignores_cost,
     learns,
     parse_method,
+    spends_budgets,
 )
 from scrimp.plugins.catalog import watched
 from scrimp.plugins.plugins import name_plugins, own_version
@@ -137,14 +140,15 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
         noisy=noisy,
     )
     with watched() as used:
-        chosen, reason = choose(problem, parse_method(method), bool(learn_from))
+        asked = parse_method(method)
+        chosen, reason = choose(problem, asked, bool(learn_from))
         # Refuse bad settings before anything is stored.
-        build_policy(problem, chosen)
+        said = check_method(problem, chosen, bool(learn_from)) + _in_vain(problem, asked)
     needed = tuple(dict.fromkeys([*named, *sorted(used)]))
     plan = OwnersPlan(problem, chosen.to_json(), frozenset(needed), seeded=seed is not None)
     if load_if_exists and name in place.names():
         return _adopt(name, place, plan, named)
-    _advise(problem, chosen, bool(learn_from))
+    _advise(problem, chosen, bool(learn_from), said)
     record = {**chosen.to_json(), "reason": reason}
     created = beginning(name, problem, record, needed)
     sources = attachments(place, learn_from, name, problem, created.time) if learn_from else []
@@ -152,8 +156,8 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
         past = {one.study: read_history(one.study, place).problem.features for one in sources}
         check_features(chosen.name, problem.features, past)
     # Methods that learn from past studies choose their first configurations themselves.
-    asked = problem.several and not learns(chosen)
-    first = past_fronts(place, sources, problem, created.time) if asked else []
+    queued = problem.several and not learns(chosen)
+    first = past_fronts(place, sources, problem, created.time) if queued else []
     try:
         store = place.create(name, [created, *sources, *first])
     except StudyError:
@@ -166,21 +170,37 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
     return study
 
 
-def _advise(problem: Problem, method: Method, learning: bool) -> None:
-    """Warn of settings without effect, of a cost that the method ignores, of a method that misses
-    past studies, and of so many metrics that nearly every trial is on the front."""
-    said = []
-    if ignores_cost(problem, method):
+def _in_vain(problem: Problem, method: Method) -> list[str]:
+    """Return a warning if the method of a user's choice has no levels of the budget to compare at."""
+    budget = problem.budget
+    if budget is None or budget.minimum < budget.maximum or not spends_budgets(method):
+        return []
+    return [
+        f"method {method.name!r} stops trials early, and this budget begins at its maximum: every"
+        " trial is trained in full, and settings of rungs have no effect. Give a lower minimum, such"
+        f" as scrimp.Budget({budget.name!r}, {budget.maximum / 9:.3g}, {budget.maximum:g}), or use"
+        " 'gp'"
+    ]
+
+
+def _advise(problem: Problem, method: Method, learning: bool, idle: list[str]) -> None:
+    """Warn of what is ``idle``, of a cost and of guesses that the method ignores, of a method that
+    misses past studies, and of so many metrics that nearly every trial is on the front."""
+    said = [*idle]
+    portfolio = learning and method.name == "portfolio"
+    if ignores_cost(problem, method) or (problem.cost is not None and portfolio):
+        until = " while past studies have a configuration left" if portfolio else ""
         said.append(
             f"method {method.name!r} does not weigh the cost {problem.cost!r} in this study: it is"
-            " recorded and shown, and changes no decision. Use a gp method, or with a training"
-            " budget, one metric and no list of configurations 'freeze-thaw'; or leave out cost="
+            f" recorded and shown, and changes no decision{until}. Use a gp method, or with a"
+            " training budget, one metric and no list of configurations 'freeze-thaw'; or leave out"
+            " cost="
         )
-    idle = [name for name in ("cost_exponent", "cost_surrogate") if name in method.settings]
-    if idle and problem.cost is None and method.settings.get("cost_function") is None:
+    if guesses := ignored_guesses(problem, method, learning):
         said.append(
-            f"setting {idle[0]!r} has no effect: the study has no cost; give cost='seconds' or the"
-            " name of a reported metric, or leave the setting out"
+            f"the prior of {guesses[0]!r} has no effect: method {method.name!r} takes no notice of"
+            " guesses; use a gp method, 'tpe', or with a training budget 'freeze-thaw' or 'bohb', or"
+            " have the guess tried first by study.enqueue"
         )
     if not learning and learns(method):
         logging.getLogger("scrimp").warning(
@@ -188,18 +208,7 @@ def _advise(problem: Problem, method: Method, learning: bool) -> None:
             " name some with learn_from=, or use 'gp'",
             method.name,
         )
-    if not learning and method.name == "freeze-thaw" and method.settings.get("hint"):
-        said.append(
-            "setting 'hint' has no effect: the study has no past studies; name some with learn_from=,"
-            " or leave the setting out"
-        )
     count = len(problem.metrics)
-    if "trade_off" in method.settings and count == 1:
-        said.append(
-            "setting 'trade_off' has no effect: the study has one metric; give several as"
-            " metrics={'val_error': 'minimize', ...}, or leave the setting out"
-        )
-    said += _idle_in_several(problem, method)
     if count >= MANY_METRICS:
         said.append(
             f"{count} metrics: with so many, nearly every trial is on the front, and hypervolumes"
@@ -208,27 +217,6 @@ def _advise(problem: Problem, method: Method, learning: bool) -> None:
         )
     for words in said:
         warnings.warn(words, stacklevel=3)
-
-
-def _idle_in_several(problem: Problem, method: Method) -> Iterator[str]:
-    """Say which settings have no effect because there are several metrics, or noise."""
-    count, given = len(problem.metrics), method.settings
-    alone = problem.noisy or (count > 1 and method.name != "task-prior")
-    if alone and given.get("patience"):
-        yield (
-            "setting 'patience' has no effect in studies with noisy=True"
-            + (" or several metrics" if count > 1 else "")
-            + ", where the model alone decides; leave the setting out"
-        )
-    by_growth = method.name == "gp" or method.name.startswith(("mobster", "hypertune", "dyhpo"))
-    one_loss = (
-        given.get("acquisition", "log-ei") != "log-ei" or given.get("trade_off") == "chebyshev"
-    )
-    if count > 1 and by_growth and not one_loss and given.get("margin"):
-        yield (
-            "setting 'margin' has no effect in studies of several metrics, where the expected growth"
-            " of the front decides; leave the setting out"
-        )
 
 
 def load_study(

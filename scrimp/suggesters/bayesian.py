@@ -58,6 +58,7 @@ from scrimp.errors import MethodError, NumericalError
 from scrimp.fronts.dominance import non_dominated
 from scrimp.fronts.hypervolume import default_reference
 from scrimp.json_values import Config
+from scrimp.plugins import study_rules as rules
 from scrimp.plugins.settings import at_least, check_settings, choices, nested_settings, setting
 from scrimp.study_log.decision_record import (
     DecisionRecord,
@@ -121,9 +122,7 @@ class BayesianNumbers:
     """Noise variance, as a share of the variance of the losses, up to which a standstill is a sign
     of being stuck."""
 
-    max_metrics_for_hypervolume: int = 6
-    """Beyond it a front leaves thousands of boxes open, and nearly every trial is on it: weights
-    are drawn instead. Convention."""
+    max_metrics_for_hypervolume: int = rules.MAX_METRICS_BY_GROWTH
 
     reference_points: int = 128
     """Points all over the space, and as many around the front, at which models predict the possible
@@ -172,10 +171,12 @@ class BayesianSuggester(Suggester):
     initial: int | None = setting(None, at_least(1))
     acquisition_settings: Mapping[str, float | str] = field(default_factory=dict)
     fantasies: int = setting(16, at_least(1))
-    cost_exponent: float = setting(1.0, at_least(0))
-    patience: int = setting(6, at_least(0))
-    trade_off: str = setting("hypervolume", choices(*TRADE_OFFS))
-    incumbent: str = setting("mean", choices("mean", "observed"), paper=True)
+    cost_exponent: float = setting(1.0, at_least(0), only_with=rules.WITH_COST)
+    patience: int = setting(6, at_least(0), only_with=rules.WITHOUT_NOISE)
+    trade_off: str = setting("hypervolume", choices(*TRADE_OFFS), only_with=rules.WITH_FRONT)
+    incumbent: str = setting(
+        "mean", choices("mean", "observed"), paper=True, only_with=rules.WITH_INCUMBENT
+    )
     design: str = setting("sobol", choices(*DESIGNS), paper=True)
 
     def __post_init__(self) -> None:

@@ -40,7 +40,16 @@ from scrimp.gp.residual import DecayResidual, InnovationResidual
 from scrimp.gp.stationary import kernel_by_name
 from scrimp.gp.warping import Warped
 from scrimp.plugins.catalog import Catalog
-from scrimp.plugins.settings import at_least, check_settings, choices, handed_in, setting
+from scrimp.plugins.settings import (
+    above,
+    at_least,
+    check_settings,
+    choices,
+    handed_in,
+    other_than,
+    setting,
+)
+from scrimp.plugins.study_rules import WITH_NUMBERS
 from scrimp.study_log.decision_record import Fit
 from scrimp.study_log.history import History
 from scrimp.study_log.trial import Observation, Trial
@@ -61,6 +70,8 @@ BY_RUNG = ("gp_independent", "forest")
 """Models that know nothing about a rung without data."""
 WITH_KERNEL = ("model", ("gp_multitask", "gp_independent", *ADDITIVE))
 """Models with a kernel over configurations."""
+WITH_STEPS = ("model", other_than("forest"))
+"""Models whose fits take steps from a start; trees are always grown from scratch."""
 
 
 @dataclass(frozen=True)
@@ -128,12 +139,12 @@ class CurveSettings:
     separate_noise: bool = setting(False, only_with=("model", ("gp_independent",)))
     data: str = setting("rungs", choices(*DATA))
     max_data: int | None = setting(500, at_least(10))
-    refit_from: int = setting(150, at_least(0))
+    refit_from: int = setting(150, at_least(0), only_with=("refit_every", above(1)))
     refit_every: int = setting(1, at_least(1))
-    input_warping: bool = setting(False, only_with=WITH_KERNEL)
-    refit_steps: int = setting(1, at_least(1), paper=True)
+    input_warping: bool = setting(False, only_with=(WITH_KERNEL, WITH_NUMBERS))
+    refit_steps: int = setting(1, at_least(1), paper=True, only_with=WITH_STEPS)
     cap: bool = setting(True, paper=True)
-    fresh_fits: bool = setting(False, paper=True)
+    fresh_fits: bool = setting(False, paper=True, only_with=WITH_STEPS)
     resource_encoding: str = setting(
         "share", choices("share", "centred"), paper=True, only_with=("model", ("gp_multitask",))
     )

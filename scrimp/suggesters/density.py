@@ -37,6 +37,7 @@ from scrimp.plugins.settings import (
     choices,
     setting,
 )
+from scrimp.plugins.study_rules import WITH_NUMBERS
 from scrimp.space.space import Pool, Space
 from scrimp.study_log.decision_record import (
     EMPTY_RECORD,
@@ -87,13 +88,15 @@ class DensitySuggester(Suggester):
 
     share: float = setting(0.2, above(0) & below(1))
     candidates: int = setting(24, at_least(1))
-    bandwidth: float = setting(0.1, above(0))
+    bandwidth: float = setting(0.1, above(0), only_with=(("spread", ("range",)), WITH_NUMBERS))
     random_fraction: float = setting(0.0, between(0, 1))
     initial: int | None = setting(None, at_least(2))
     max_data: int | None = setting(1000, at_least(10))
-    spread: str = setting("range", choices("range", "observed", "neighbours"), paper=True)
-    least_bandwidth: float = setting(0.01, above(0), paper=True)
-    widening: float = setting(1.0, above(0), paper=True)
+    spread: str = setting(
+        "range", choices("range", "observed", "neighbours"), paper=True, only_with=WITH_NUMBERS
+    )
+    least_bandwidth: float = setting(0.01, above(0), paper=True, only_with=WITH_NUMBERS)
+    widening: float = setting(1.0, above(0), paper=True, only_with=WITH_NUMBERS)
     weighting: str = setting("rank", choices("rank", "equal"), paper=True)
     uniform: float = setting(1.0, at_least(0), paper=True)
     least_good: int | None = setting(1, at_least(1), paper=True)

@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from scrimp.fronts.dominance import crowding_distances, front_ranks
 from scrimp.json_values import Config
 from scrimp.plugins.settings import above, at_least, at_most, between, check_settings, setting
+from scrimp.plugins.study_rules import WITH_NUMBERS
 from scrimp.space.parameter import Categorical
 from scrimp.space.space import Pool
 from scrimp.study_log.decision_record import DecisionRecord, DrawnAtRandom, Reason, Said
@@ -57,8 +58,14 @@ class GeneticSuggester(Suggester):
     population: int = setting(20, at_least(4))
     crossover: float = setting(0.9, between(0, 1))
     mutation: float | None = setting(None, between(0, 1))
-    spread: float = setting(15.0, above(0) & at_most(1000))
-    step: float = setting(20.0, above(0) & at_most(1000))
+    spread: float = setting(
+        15.0,
+        above(0) & at_most(1000),
+        only_with=(("crossover", above(0)), WITH_NUMBERS),
+    )
+    step: float = setting(
+        20.0, above(0) & at_most(1000), only_with=(("mutation", above(0)), WITH_NUMBERS)
+    )
 
     def __post_init__(self) -> None:
         check_settings(self)

@@ -25,6 +25,7 @@ from scrimp.gp.warping import Warped
 from scrimp.json_values import Config
 from scrimp.plugins.catalog import Catalog
 from scrimp.plugins.settings import at_least, between, check_settings, choices, handed_in, setting
+from scrimp.plugins.study_rules import WITH_COST, WITH_NUMBERS, StudyRule, draws_trade_off
 from scrimp.surrogates.ensembles import PosteriorEnsemble
 from scrimp.surrogates.exact_gp import NOISE, ExactGP
 from scrimp.surrogates.surrogate import Array, Surrogate
@@ -110,6 +111,11 @@ class KnownCost:
 WITH_OWN_MODEL = ("surrogate", (OWN_MODEL,))
 """Settings of the exact Gaussian process have an effect with no other surrogate."""
 
+NOT_DRAWN = StudyRule(
+    "where one trade-off is drawn for each decision, models are fitted every time",
+    lambda study, values: not draws_trade_off(study, values),
+)
+
 
 @dataclass(frozen=True)
 class ModelSettings:
@@ -132,7 +138,7 @@ class ModelSettings:
     """
 
     kernel: str = setting("matern52-ard", only_with=WITH_OWN_MODEL)
-    input_warping: bool = False
+    input_warping: bool = setting(False, only_with=WITH_NUMBERS)
     transform: str = setting("auto", choices("auto", *_TRANSFORMS))
     mcmc: bool = False
     max_data: int = setting(1000, at_least(10))
@@ -154,9 +160,9 @@ class ModelSettings:
     priors: bool = setting(True, only_with=WITH_OWN_MODEL)
     restarts: int = setting(1, between(0, 1000), only_with=WITH_OWN_MODEL)
     surrogate: str = OWN_MODEL
-    cost_surrogate: str | None = None
+    cost_surrogate: str | None = setting(None, only_with=WITH_COST)
     cost_function: str | None = None
-    refit_share: float = setting(REFIT_SHARE, between(0, 1), paper=True)
+    refit_share: float = setting(REFIT_SHARE, between(0, 1), paper=True, only_with=NOT_DRAWN)
     impute_failures: bool = handed_in(False)
     refit: bool = handed_in(True)
 

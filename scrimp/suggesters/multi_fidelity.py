@@ -34,6 +34,7 @@ from scrimp.acquisition.several_models import SeveralModelsAcquisition
 from scrimp.encoding.encoding import encoding_of
 from scrimp.errors import MethodError
 from scrimp.plugins.settings import at_least, check_settings, choices, nested_settings, setting
+from scrimp.plugins.study_rules import WITH_LIST, WITHOUT_LIST, StudyRule
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Problem
 from scrimp.suggesters.curve_models import CurveSettings, fit_curves
@@ -55,6 +56,11 @@ from scrimp.surrogates.budget_levels import AtBudget
 from scrimp.surrogates.forecast import ForecastColumn
 from scrimp.surrogates.surrogate import Array, FittedSurrogate
 
+LISTED_OR_DRAWN = StudyRule(
+    WITH_LIST.lacking,
+    lambda study, values: study.listed or values["initial_scoring"] == "thompson_indep",
+)
+
 
 @dataclass(frozen=True)
 class MultiFidelitySuggester(Suggester):
@@ -66,11 +72,15 @@ class MultiFidelitySuggester(Suggester):
     best of ``candidates`` by a draw each (``thompson_indep``).
     """
 
-    search: CurveSearch = nested_settings(CurveSearch())
+    search: CurveSearch = nested_settings(CurveSearch(), only_with={"candidates": LISTED_OR_DRAWN})
     r_acq: str = setting("bohb", choices("bohb", "first", "final"))
     r_acq_points: int = setting(3, at_least(1), only_with=("r_acq", ("bohb",)))
     initial_scoring: str = setting(
-        "acq_func", choices("acq_func", "thompson_indep"), paper=True, one_metric=True
+        "acq_func",
+        choices("acq_func", "thompson_indep"),
+        paper=True,
+        one_metric=True,
+        only_with=WITHOUT_LIST,
     )
 
     def __post_init__(self) -> None:

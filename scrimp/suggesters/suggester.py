@@ -103,6 +103,9 @@ class Suggester(ABC):
     learns: ClassVar[bool] = False
     """True for suggesters that are made to learn from past studies and start in their own way."""
 
+    guided: ClassVar[bool] = True
+    """False for suggesters that take no notice of the user's guesses, the priors of parameters."""
+
     def informed_by(self, past: PastKnowledge) -> "Suggester":
         """Return a copy informed by past studies; by default, self."""
         return self

@@ -24,6 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,8 @@ from scrimp.encoding.encoding import encoding_of
 from scrimp.encoding.training_data import Training
 from scrimp.errors import ConfigError
 from scrimp.json_values import Config
+from scrimp.plugins.settings import setting
+from scrimp.plugins.study_rules import WITHOUT_LIST
 from scrimp.sobol import sobol_points
 from scrimp.space.designs import grid_design
 from scrimp.space.growth import grown_config
@@ -180,6 +183,8 @@ class RandomSuggester(Suggester):
     """Uniform draws in the unit cube, or among the untried rows of a pool; fewer than asked for if
     no more are left."""
 
+    guided: ClassVar[bool] = False
+
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
     ) -> Suggestion:
@@ -222,6 +227,8 @@ def draw_fresh(
 @dataclass(frozen=True)
 class QuasiRandomSuggester(Suggester):
     """The scrambled Sobol sequence of the study's seed, from the number of its trials on."""
+
+    guided: ClassVar[bool] = False
 
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator
@@ -279,7 +286,9 @@ class GridSuggester(Suggester):
     discrete parameters.
     """
 
-    resolution: int | dict[str, int] | None = None
+    resolution: int | dict[str, int] | None = setting(None, only_with=WITHOUT_LIST)
+
+    guided: ClassVar[bool] = False
 
     def suggest(
         self, history: History, request: Request, count: int, rng: np.random.Generator

@@ -51,6 +51,7 @@ from scrimp.errors import NumericalError
 from scrimp.fronts.dominance import front_ranks
 from scrimp.json_values import Config
 from scrimp.plugins.settings import at_least, between, check_settings, handed_in, setting
+from scrimp.plugins.study_rules import WITH_COST, WITH_ONE_METRIC, WITHOUT_NOISE, StudyRule
 from scrimp.study_log.decision_record import DecisionRecord, FromPortfolio, Sources, SpreadOut
 from scrimp.study_log.history import History
 from scrimp.study_log.problem import Problem
@@ -141,6 +142,11 @@ class TaskPriorNumbers:
 
 NUMBERS = TaskPriorNumbers()
 
+WITH_FEW_PARAMETERS = StudyRule(
+    f"it counts in spaces of at most {NUMBERS.early_max_columns} parameters",
+    lambda study, _: study.parameters <= NUMBERS.early_max_columns,
+)
+
 NORMALISE = "log-regret"
 """Units of one metric: differences near the best count most."""
 
@@ -164,11 +170,13 @@ class TaskPriorSuggester(Suggester):
     """
 
     start: int = setting(3, at_least(1))
-    patience: int = setting(6, at_least(0))
+    patience: int = setting(6, at_least(0), only_with=WITHOUT_NOISE)
     fantasies: int = setting(16, at_least(1))
-    cost_exponent: float = setting(1.0, at_least(0))
-    early: float = setting(0.0, between(0, NUMBERS.max_early))
-    own_turns: bool = False
+    cost_exponent: float = setting(1.0, at_least(0), only_with=WITH_COST)
+    early: float = setting(
+        0.0, between(0, NUMBERS.max_early), only_with=(WITH_ONE_METRIC, WITH_FEW_PARAMETERS)
+    )
+    own_turns: bool = setting(False, only_with=WITH_ONE_METRIC)
     doubt: float = setting(0.0, between(0, 1))
     past: Past = handed_in(NOTHING)
 

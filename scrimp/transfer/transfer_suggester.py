@@ -42,7 +42,9 @@ from scrimp.plugins.settings import (
     handed_in,
     nested_settings,
     setting,
+    settings_of,
 )
+from scrimp.plugins.study_rules import WITH_COST, WITHOUT_PORTFOLIO
 from scrimp.study_log.decision_record import DecisionRecord, FromPortfolio, Sources, SpreadOut
 from scrimp.study_log.history import History
 from scrimp.suggesters.bayesian import BayesianSuggester
@@ -102,11 +104,13 @@ class TransferSuggester(Suggester):
     """
 
     combine: str = setting("rgpe", choices(*COMBINATIONS))
-    rule: WeightRule = nested_settings(WeightRule())
+    rule: WeightRule = nested_settings(
+        WeightRule(), only_with=dict.fromkeys(settings_of(WeightRule), WITHOUT_PORTFOLIO)
+    )
     normalise: str = setting("z-score", choices(*NORMALISERS))
     initial: int = setting(2, at_least(1), only_with=("combine", MODELLED))
-    fantasies: int = setting(16, at_least(1))
-    cost_exponent: float = setting(1.0, at_least(0))
+    fantasies: int = setting(16, at_least(1), only_with=WITHOUT_PORTFOLIO)
+    cost_exponent: float = setting(1.0, at_least(0), only_with=(WITH_COST, WITHOUT_PORTFOLIO))
     kernel: str = USUAL_KERNEL
     denoise: bool = setting(True, paper=True, only_with=("combine", ("rmogp",)))
     experts: str = setting(
@@ -114,12 +118,19 @@ class TransferSuggester(Suggester):
     )
     variance: str | None = setting(None, paper=True)
     incumbent: str = setting(
-        "mean", choices("mean", "observed"), paper=True, only_with=("improvement", ("ei",))
+        "mean",
+        choices("mean", "observed"),
+        paper=True,
+        only_with=(("improvement", ("ei",)), WITHOUT_PORTFOLIO),
     )
-    least_weight: float = setting(1e-6, at_least(0) & below(1), paper=True)
+    least_weight: float = setting(
+        1e-6, at_least(0) & below(1), paper=True, only_with=WITHOUT_PORTFOLIO
+    )
     improvement: str = setting("ei", choices("ei", "noisy"), paper=True)
     values: str = setting("predicted", choices("predicted", "observed"), paper=True)
-    refit_share: float = setting(ModelSettings.refit_share, between(0, 1), paper=True)
+    refit_share: float = setting(
+        ModelSettings.refit_share, between(0, 1), paper=True, only_with=WITHOUT_PORTFOLIO
+    )
     past: Past = handed_in(NOTHING)
 
     learns: ClassVar[bool] = True

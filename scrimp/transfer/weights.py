@@ -48,6 +48,9 @@ MIN_OBSERVATIONS_TO_RANK = 3
 WITH_RANKING = ("weights", ("ranking",))
 """Weights that come from ranking losses."""
 
+WITH_DROPPING = (WITH_RANKING, ("dilution", ("probabilistic",)))
+"""Weights whose past studies are dropped with a probability."""
+
 MIN_WEIGHT_NOTED = 5e-5
 """Weights that round to 0 in four digits are left out of the record of a decision."""
 
@@ -64,7 +67,11 @@ class WeightRule:
     gives it to the new study with posterior draws, as the two versions of the paper do.
     """
 
-    weights: str = setting("ranking", choices("features", "ranks", "ranking", "experts"))
+    weights: str = setting(
+        "ranking",
+        choices("features", "ranks", "ranking", "experts"),
+        only_with=("experts", ("single", "entropy")),
+    )
     dilution: str = setting(
         "none",
         choices("none", "percentile", "percentile-paper", "probabilistic"),
@@ -75,8 +82,8 @@ class WeightRule:
         "bootstrap", choices("bootstrap", "posterior"), paper=True, only_with=WITH_RANKING
     )
     samples: int = setting(100, at_least(1), only_with=WITH_RANKING)
-    alpha: float = setting(0.0, at_least(0), only_with=("dilution", ("probabilistic",)))
-    horizon: int | None = setting(None, at_least(1), only_with=("dilution", ("probabilistic",)))
+    alpha: float = setting(0.0, at_least(0), only_with=WITH_DROPPING)
+    horizon: int | None = setting(None, at_least(1), only_with=WITH_DROPPING)
     distance: str = setting(
         "scaled",
         choices("scaled", "euclidean"),

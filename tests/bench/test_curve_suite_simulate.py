@@ -70,6 +70,10 @@ def test_what_cannot_be_simulated_is_said(write_table: Callable[..., Path]) -> N
         scrimp.simulate(path, "asha", task="three")
     with pytest.raises(MethodError, match="did you mean 'asha'"):
         scrimp.simulate(path, "ahsa", task="one")
+    with pytest.raises(MethodError, match="'bracket_rule' has no effect with brackets=1"):
+        scrimp.simulate(path, "asha:bracket_rule=in-turn", task="one")
+    with pytest.warns(UserWarning, match="'hint' has no effect: the study has no past studies"):
+        scrimp.simulate(path, "freeze-thaw:hint=true", task="one", fulls=1)
     for wrong in ({"workers": 0}, {"fulls": 0}, {"workers": 1.5}):
         with pytest.raises(StudyError, match="at least 1"):
             scrimp.simulate(path, "asha", task="one", **wrong)  # type: ignore[arg-type]

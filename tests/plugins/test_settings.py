@@ -7,21 +7,26 @@ import pytest
 
 from scrimp.errors import MethodError
 from scrimp.plugins.settings import (
+    AnyOf,
     above,
     at_least,
     at_most,
     below,
     between,
     build,
+    check_effect,
     check_settings,
     choices,
     flat_settings,
     handed_in,
+    idle_in_study,
     is_visible,
     nested_settings,
+    other_than,
     setting,
     settings_of,
 )
+from scrimp.plugins.study_rules import WITH_PAST, WITHOUT_LIST, StudyFacts
 
 
 @dataclass(frozen=True)
@@ -119,3 +124,63 @@ def test_a_plain_dataclass_has_settings_too() -> None:
 
     assert build(Mine, {"temperature": "0.5"}) == Mine(0.5)
     assert settings_of(Mine) == {item.name: item for item in fields(Mine)}
+
+
+# --- settings without effect ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rungs:
+    increment: float | None = None
+    top: bool = False
+    factor: float = setting(3.0, only_with=AnyOf((("increment", (None,)), ("top", (True,)))))
+    mixing: float | None = setting(None, above(0))
+    spread: float = setting(1.0, only_with=(("mixing", above(0)), WITHOUT_LIST))
+    kind: str = "tree"
+    steps: int = setting(1, only_with=("kind", other_than("tree")))
+    rows: int = 9
+    elsewhere: int = setting(1, only_with=("unknown", (1,)))
+
+
+@dataclass(frozen=True)
+class Racing:
+    rungs: Rungs = nested_settings(Rungs(), only_with={"rows": WITH_PAST, "steps": ("fits", (2,))})
+    fits: int = 2
+
+
+@pytest.mark.parametrize(
+    ("part", "given", "message"),
+    [
+        (
+            Rungs(increment=2.0),
+            "factor",
+            "setting 'factor' has no effect with increment=2.0 and top=false: leave it out, or use"
+            " increment=none or top=true",
+        ),
+        (Rungs(), "steps", "with kind='tree': leave it out, or use kind other than 'tree'"),
+        (Racing(), "steps", "with kind='tree': leave it out"),
+        (Racing(Rungs(kind="net"), fits=1), "steps", "with fits=1: leave it out, or use fits=2"),
+    ],
+)
+def test_what_has_no_effect_beside_others_is_refused(
+    part: Rungs | Racing, given: str, message: str
+) -> None:
+    check_effect([part], ["rows", "unknown"])
+    with pytest.raises(MethodError) as caught:
+        check_effect([part], [given])
+    assert message in str(caught.value)
+
+
+def test_what_has_an_effect_is_taken() -> None:
+    check_effect([Rungs()], ["factor", "spread", "elsewhere"])
+    check_effect([Rungs(increment=2.0, top=True, mixing=0.5)], ["factor", "spread"])
+    check_effect([Racing(Rungs(kind="net"))], ["steps"])
+
+
+def test_what_has_no_effect_in_a_study_is_named_with_its_rule() -> None:
+    listed = StudyFacts(listed=True)
+    assert list(idle_in_study([Rungs()], ["spread", "rows"], listed)) == [("spread", WITHOUT_LIST)]
+    assert list(idle_in_study([Racing()], ["rows", "unknown"], listed)) == [("rows", WITH_PAST)]
+    assert not list(idle_in_study([Racing()], ["rows"], StudyFacts(past=True)))
+    # what a method says about a part is not said of the part elsewhere
+    assert not settings_of(Rungs)["rows"].metadata.get("only_with")
