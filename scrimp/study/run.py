@@ -128,6 +128,11 @@ class Run:
             raise StudyError(
                 "Ray runs functions; start the command from a function, or use worker processes"
             )
+        if self.on_ray is not None and self.gpus_per_worker:
+            raise StudyError(
+                "gpus_per_worker has no effect on Ray, which gives out devices itself; give"
+                f" ray={{..., 'gpus': {self.gpus_per_worker}}}"
+            )
         if sys.platform == "win32" and self.ray is None and (command or not self._here):
             raise StudyError(
                 "worker processes and commands need Linux or macOS; on Windows run functions with"

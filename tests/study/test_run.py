@@ -40,6 +40,12 @@ def test_workers_decide_the_executor() -> None:
     several.close()
 
 
+def test_devices_on_ray_are_those_of_ray() -> None:
+    study = scrimp.create_study("s", scrimp.Space(x=scrimp.Float(0, 1)), storage="memory://")
+    with pytest.raises(StudyError, match=r"gpus_per_worker has no effect on Ray.*'gpus': 2\}"):
+        study.optimize(len, n_trials=1, ray={"address": "auto"}, gpus_per_worker=2)
+
+
 MISBEHAVING = """
 import os, sys, time
 trial, end = int(sys.argv[1]), int(os.environ["SCRIMP_BUDGET"])
