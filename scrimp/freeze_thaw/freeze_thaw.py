@@ -58,7 +58,7 @@ from scrimp.freeze_thaw.whole_trainings import whole_training
 from scrimp.json_values import Config
 from scrimp.methods.policy import Decision, Policy, Start
 from scrimp.plugins.settings import at_least, between, check_settings, handed_in, setting
-from scrimp.plugins.study_rules import WITH_PAST
+from scrimp.plugins.study_rules import WITH_PAST, StudyRule
 from scrimp.schedulers.scheduler import Resume, wait_or_finish
 from scrimp.space.space import Pool, Space
 from scrimp.study_log.decision_record import (
@@ -77,6 +77,11 @@ from scrimp.suggesters.suggester import ForecastPoints, PastKnowledge
 from scrimp.suggesters.untried_configs import first_configs, guess
 from scrimp.surrogates.forecast import ForecastColumn
 
+WITH_ONE_CURVE = StudyRule(
+    "with several metrics no curve model sees what past studies expect",
+    lambda study, _: study.metrics == 1,
+)
+
 
 @dataclass(frozen=True)
 class FreezeThaw(Policy):
@@ -91,7 +96,7 @@ class FreezeThaw(Policy):
 
     initial: int | None = setting(None, at_least(1))
     race: float = setting(0.15, between(0, 1), "it is a share of the budget")
-    hint: bool = setting(False, only_with=WITH_PAST)
+    hint: bool = setting(False, only_with=(WITH_PAST, WITH_ONE_CURVE))
     shapes: tuple[float, ...] = handed_in(())
     past: PastKnowledge | None = handed_in(None)
 

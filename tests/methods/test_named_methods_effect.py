@@ -474,6 +474,19 @@ def test_methods_that_learn_from_past_studies_begin_with_these(
     assert "method 'rgpe' takes no notice of guesses" in said
 
 
+def test_a_hint_that_several_metrics_leave_out_is_warned_about() -> None:
+    storage = MemoryStorage()
+    past = scrimp.create_study("past", SPACE, method="random", storage=storage, seed=0)
+    for number in range(6):
+        past.tell(past.ask(), float(number))
+    given: dict[str, Any] = {"epochs": True, "storage": storage, "learn_from": ["past"]}
+    create("freeze-thaw:hint=true", **given)
+    scrimp.delete_study("s", storage=storage)
+    metrics = {"value": "minimize", "b": "minimize"}
+    with pytest.warns(UserWarning, match="'hint' has no effect: with several metrics no curve"):
+        create("freeze-thaw:hint=true", metrics=metrics, **given)
+
+
 @pytest.mark.parametrize(
     ("method", "more", "words"),
     [
