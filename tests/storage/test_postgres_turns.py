@@ -173,7 +173,8 @@ def test_who_waits_too_long_takes_the_answer(
 def test_who_stops_waiting_takes_the_request_back(
     url: str, storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_server, "MAX_ANSWER_SECONDS_AT_END", 0.2)
+    # The request is taken back within the same limit, on a busy machine too.
+    monkeypatch.setattr(postgres_server, "MAX_ANSWER_SECONDS_AT_END", 1.5)
     store = storage.create("digits", [first_event("digits")])
     store.hurry_once(lambda: True)
     with psycopg.connect(url, autocommit=True) as other:
