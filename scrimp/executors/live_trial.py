@@ -17,6 +17,7 @@ import logging
 import math
 import select
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -140,6 +141,7 @@ class LiveTrial:
         self._stopwatch = stopwatch_of(clock)
         self._since = self._stopwatch()
         self._trouble: CheckpointError | None = None
+        self._one_thread = threading.RLock()
         self._folder: CheckpointFolder | None = None
         self._resumed_at = 0.0
         if (path := assignment.checkpoint_dir) is not None:
@@ -237,7 +239,10 @@ class LiveTrial:
         stepped = self._current is not None or self.budget > 1.0  # without a budget it is 1
         first = {} if value is None else as_metrics(value, self._metrics, stepped)
         numbers = as_metrics({**first, **metrics}, self._metrics, stepped)
-        return self._send(numbers, as_standard_errors(stderr, self._metrics), self._place(step))
+        errors = as_standard_errors(stderr, self._metrics)
+        # Threads of the objective may report at the same time.
+        with self._one_thread:
+            return self._send(numbers, errors, self._place(step))
 
     def report_answers(self, mean: float, answers: str) -> bool:
         """Report packed answers to the questions of the grant, and their mean (by question)."""
@@ -277,7 +282,8 @@ class LiveTrial:
         """Attach plain data to the trial, such as a host, a commit or a path; None removes it. It
         is durable when this returns, and shown wherever the trial is."""
         said: list[Event] = [as_annotation(self.id, {name: value}, time=self._clock())]
-        self._goes_on = self._emit(said) and self._goes_on
+        with self._one_thread:
+            self._goes_on = self._emit(said) and self._goes_on
 
     @contextmanager
     def _watched(self) -> Iterator[None]:

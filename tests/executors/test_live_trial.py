@@ -3,8 +3,11 @@
 import errno
 import math
 import os
+import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -228,6 +231,30 @@ def test_a_trial_that_is_told_to_end_ends_although_its_report_is_good() -> None:
         assert trial.goes_on is False
 
     assert len(run(objective, end=5.0, goes_on=lambda events: False)) == 1
+
+
+def test_threads_of_an_objective_report_one_after_the_other() -> None:
+    inside: list[int] = []
+    at_once: list[int] = []
+
+    def emit(events: list[Event]) -> bool:
+        inside.append(1)
+        at_once.append(len(inside))
+        time.sleep(0.02)
+        inside.pop()
+        return True
+
+    def objective(trial: LiveTrial) -> None:
+        reports = [partial(trial.report, loss=1.0 / step, step=step) for step in (1, 2, 3)]
+        notes = [partial(trial.set_user_attr, f"host{number}", "a") for number in (1, 2)]
+        threads = [Thread(target=call) for call in (*reports, *notes)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    events = run(objective, end=3.0, goes_on=emit)
+    assert len(events) == 5 and max(at_once) == 1
 
 
 def test_an_objective_whose_reader_is_gone_has_not_failed() -> None:
