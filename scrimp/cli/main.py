@@ -156,9 +156,11 @@ def _print_warning(message: Warning | str, *_: object, **__: object) -> None:
     echo(f"scrimp: {message}", err=True)
 
 
-def _prepare_output() -> None:
-    """Give the command an output, even where it is closed, that takes every character."""
+def _prepare_streams() -> None:
+    """Give the command its streams, even where they are closed; those that it writes take every
+    character."""
     fill_standard_streams()
+    sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8")
     sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8")
     sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8")
     for stream in (sys.stdout, sys.stderr):
@@ -181,7 +183,7 @@ def _end_with(error: OSError) -> NoReturn:
 def main() -> None:
     """Run the command. Print scrimp's errors without a traceback, unless ``--debug`` is given."""
     debug = "--debug" in sys.argv
-    _prepare_output()
+    _prepare_streams()
     # The progress display prints failures.
     logging.getLogger("scrimp").addHandler(logging.NullHandler())
     if "dashboard" in sys.argv or "serve" in sys.argv:
