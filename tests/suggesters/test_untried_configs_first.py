@@ -7,6 +7,7 @@ import scrimp
 from scrimp.study_log.decision_record import FirstDesign
 from scrimp.study_log.events import Decided
 from scrimp.suggesters.bayesian import BayesianSuggester
+from scrimp.suggesters.suggester import Request
 from scrimp.suggesters.untried_configs import first_configs, guess
 
 
@@ -114,9 +115,12 @@ def test_steps_begin_at_feasible_trials_and_stay_in_a_list() -> None:
         seed=0,
     )
     for size in (2, 2, 2, 2, 0):
-        limited.tell(limited.ask(), {"loss": float(size), "size": size})
+        limited.tell(limited.ask(), {"loss": -float(size), "size": size})
+    step = limited.ask()
     limited.ask()
-    limited.ask()
+    at = np.array([list(trial.params.values()) for trial in limited.trials])
+    far = np.linalg.norm(at[:5] - at[step.id], axis=1)
+    assert np.argmin(far) == 4, "the others are better and break the constraint"
     kinds = [event.record.reason for event in limited.history.events if isinstance(event, Decided)]
     assert [kind == FirstDesign(step=True) for kind in kinds] == [False] * 5 + [True, False]
 
@@ -135,3 +139,15 @@ def test_random_designs_and_several_metrics_take_no_steps() -> None:
     for place in range(5):
         study.tell(study.ask(), {"a": float(place), "b": 1.0})
         assert study.history.recorded.reason != FirstDesign(step=True)
+
+
+def test_several_at_a_time_are_spread_and_no_steps() -> None:
+    study = scrimp.create_study("b", WIDE, method="gp", storage="memory://", seed=0)
+    stepped(study, [3.0, 1.0, 2.0])
+    rng = np.random.default_rng(0)
+    one, four = (
+        BayesianSuggester().suggest(study.history, Request(1.0), count, rng) for count in (1, 4)
+    )
+    assert one.record.reason == FirstDesign(step=True)
+    assert isinstance(four.record.reason, FirstDesign) and not four.record.reason.step
+    assert len({tuple(config.values()) for config in four.configs}) == 4
