@@ -139,6 +139,7 @@ def test_a_wrong_address_fails_at_once(server: Served) -> None:
         "http://user:secret@host",
         "http://host:port",
         "http://host?token=x",
+        "http://host/team#secret",
         "https://a:[secret@host",
     ):
         with pytest.raises(AddressError, match="not the address of a server") as caught:
