@@ -108,11 +108,14 @@ def write_whole(path: Path, content: bytes) -> None:
     """Write a file that a user named, or leave what was there: a full disk cuts no file in half.
 
     The content goes into a file beside it, which then takes its name. What is no file (such as
-    /dev/stdout), or is in a folder that takes none, is written to directly. Errors name ``path``.
+    /dev/stdout), or may not be written, or is in a folder that takes none, is opened directly. Errors
+    name ``path``.
     """
     place = path.resolve()
-    there = place.exists()
-    direct = there and not (place.is_file() and os.access(place.parent, os.W_OK))
+    # The place of a pipe, behind /dev/stdout, is no path: nothing is there.
+    there = path.exists()
+    may = all(os.access(one, os.W_OK) for one in (place, place.parent))
+    direct = there and not (place.is_file() and may)
     target = path if direct else place.with_name(f".scrimp-{os.getpid()}-{id(content)}.part")
     try:
         target.write_bytes(content)

@@ -174,6 +174,29 @@ def test_a_whole_file_keeps_links_and_rights_and_goes_to_devices(tmp_path: Path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "folder", "link"]
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="pipes have no path")
+def test_a_pipe_that_has_a_name_is_written_to() -> None:
+    reading, writing = os.pipe()
+    try:
+        write_whole(Path(f"/dev/fd/{writing}"), b"content")
+        assert os.read(reading, 100) == b"content"
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def test_a_file_that_may_not_be_written_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "protected"
+    path.write_bytes(b"old")
+    number = path.stat().st_ino
+    # As for an ordinary user: root may write everything.
+    monkeypatch.setattr(os, "access", lambda place, _: place != path)
+    write_whole(path, b"new")
+    assert path.stat().st_ino == number, "it was opened, which the system can refuse"
+
+
 PRINTING = """
 import os, sys
 import scrimp
