@@ -285,6 +285,10 @@ class LiveTrial:
         with self._one_thread:
             self._goes_on = self._emit(said) and self._goes_on
 
+    def __deepcopy__(self, _: object) -> "LiveTrial":
+        """Return the trial itself: a copied model or callback that holds it reports to it."""
+        return self
+
     @contextmanager
     def _watched(self) -> Iterator[None]:
         """Remember a disk error, even if the objective catches it."""

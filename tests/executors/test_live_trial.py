@@ -1,5 +1,6 @@
 """What objectives may do, and which events come of it."""
 
+import copy
 import errno
 import math
 import os
@@ -255,6 +256,16 @@ def test_threads_of_an_objective_report_one_after_the_other() -> None:
 
     events = run(objective, end=3.0, goes_on=emit)
     assert len(events) == 5 and max(at_once) == 1
+
+
+def test_a_copied_callback_reports_to_the_same_trial() -> None:
+    def objective(trial: LiveTrial) -> None:
+        callback = copy.deepcopy({"trial": trial})
+        assert callback["trial"] is trial
+        callback["trial"].report(0.5)
+
+    (report,) = run(objective)
+    assert isinstance(report, Reported) and report.metrics == {"loss": 0.5}
 
 
 def test_an_objective_whose_reader_is_gone_has_not_failed() -> None:
