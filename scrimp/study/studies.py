@@ -142,12 +142,13 @@ def create_study(  # noqa: PLR0913 - the front door: every argument is a keyword
     with watched() as used:
         asked = parse_method(method)
         chosen, reason = choose(problem, asked, bool(learn_from))
-        # Refuse bad settings before anything is stored.
-        said = check_method(problem, chosen, bool(learn_from)) + _in_vain(problem, asked)
+        # Refuse wrong settings; those without effect only where the study is new.
+        build_policy(problem, chosen)
     needed = tuple(dict.fromkeys([*named, *sorted(used)]))
     plan = OwnersPlan(problem, chosen.to_json(), frozenset(needed), seeded=seed is not None)
     if load_if_exists and name in place.names():
         return _adopt(name, place, plan, named)
+    said = check_method(problem, chosen, bool(learn_from)) + _in_vain(problem, asked)
     _advise(problem, chosen, bool(learn_from), said)
     record = {**chosen.to_json(), "reason": reason}
     created = beginning(name, problem, record, needed)

@@ -423,6 +423,10 @@ def test_a_study_that_has_such_a_setting_is_continued(monkeypatch: pytest.Monkey
         create("mobster-joint:separate_noise=true", epochs=True, storage=storage)
     again = scrimp.load_study("s", storage=storage)
     assert again.ask().params
+    same = create(
+        "mobster-joint:separate_noise=true", epochs=True, storage=storage, load_if_exists=True
+    )
+    assert len(same.trials) == 1, "the program that created it runs again"
 
 
 GUESSED = scrimp.Space(x=scrimp.Float(0, 1), y=scrimp.Float(0, 1, prior=(0.3, "high")))
