@@ -75,6 +75,9 @@ def start_time(process: int) -> int | None:
 def keep(parent: int, status: int, mark: str, command: list[str]) -> None:
     """Run ``command`` and everything it starts until it ends or the process ``parent`` is gone."""
     _control(SET_CHILD_SUBREAPER, 1)
+    # From the start, since a warning may come at any moment; the command inherits it.
+    for number in WARNINGS:
+        signal.signal(number, signal.SIG_IGN)
     if not os.read(0, 1):  # the parent ended before it gave the signal to start
         os._exit(125)
     child = os.fork()
@@ -86,7 +89,7 @@ def keep(parent: int, status: int, mark: str, command: list[str]) -> None:
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
     os.closerange(3, 1 << 16)
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, *WARNINGS):
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     code = _watched(child, parent)
     _end(child)
@@ -112,8 +115,6 @@ def _become(command: list[str], mark: str) -> None:
     # Python ignores these signals, and programs would inherit that.
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, signal.SIG_DFL)
-    for number in WARNINGS:
-        signal.signal(number, signal.SIG_IGN)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.environ[MARK] = mark
     try:
